@@ -1,0 +1,56 @@
+# Everything a developer runs. `make serve` and `make test` need only Python 3.11+ and make.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# As root, prefer an interpreter other accounts can read: servers and API run as an unprivileged one.
+PYTHON ?= $(shell sh scripts/find-python)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check format bench soak lock clean
+
+help: ## List what can be run
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+serve: $(VENV)/installed ## Run the platform on this machine; prints a login link
+	@$(BIN)/codehub serve
+
+test: $(VENV)/installed-dev ## Run the tests, in parallel, on real servers
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not soak" $(ARGS)
+
+check: $(VENV)/installed-dev ## Linters, formatting, types, import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/installed-dev ## Format the code and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/installed-dev ## Run the benchmarks
+	$(BIN)/python -m bench $(ARGS)
+
+soak: $(VENV)/installed-dev ## Run the long campaigns (crashes, fifty times)
+	$(BIN)/python -m pytest -m soak --durations=10 $(ARGS)
+
+lock: $(VENV)/installed-dev ## Resolve the dependencies anew into the two lock files
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+		--no-emit-find-links --upgrade --extra build pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+		--no-emit-find-links -c requirements.lock --extra build --extra dev pyproject.toml -o requirements-dev.lock
+
+clean: ## Remove the environment and caches; data directories stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+
+# Set-up is done once, and again only when the locked requirements changed.
+$(VENV)/installed: requirements.lock pyproject.toml
+	@echo "Setting up (once; takes a minute) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --no-deps --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/installed-dev: requirements-dev.lock $(VENV)/installed
+	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
+	@touch $@

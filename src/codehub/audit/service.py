@@ -1,0 +1,33 @@
+"""The audit log. Other services record inside their own transaction: an act and its entry are kept or lost together."""
+
+from datetime import datetime
+from typing import Any
+
+from codehub.audit.model import Entry, Origin
+from codehub.clock import Clock
+from codehub.db import Connection, Database, Queries, rows
+
+sql = Queries("codehub.audit")
+NEWEST = 2**63 - 1
+
+
+async def record(
+    connection: Connection, now: datetime, origin: Origin, action: str, subject: str, **detail: Any
+) -> None:
+    await connection.execute(sql.add, now, origin.actor, action, subject, detail, origin.request_id, origin.address)
+
+
+async def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Remove the oldest entries; called by housekeeping, a bounded number at a time."""
+    return int((await connection.execute(sql.prune, before, limit)).split()[-1])
+
+
+class AuditLog:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def page(self, *, before: int | None, actor: str | None, subject: str | None, limit: int) -> list[Entry]:
+        async with self._database.connection() as connection:
+            found = await connection.fetch(sql.page, NEWEST if before is None else before, actor, subject, limit)
+        return rows(Entry, found)

@@ -1,0 +1,1 @@
+"""People: who they are, how they log in, what their programs may do."""

@@ -1,0 +1,176 @@
+"""REST about people: `/api/v1/me`, `/api/v1/users`, their tokens, sessions and login links."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from codehub.auth.model import AccessToken, BrowserSession, Person, Role, Scope
+from codehub.auth.service import People
+from codehub.web import paging
+from codehub.web.access import LoggedIn
+from codehub.web.problems import documented
+
+router = APIRouter(prefix="/api/v1", tags=["people"], responses=documented(400, 401, 403, 503))
+Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
+TEXT = r"^[^\x00-\x1f\x7f]*$"  # one line; PostgreSQL cannot hold NUL
+
+
+class UserIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str = Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", max_length=63, examples=["mina"])
+    role: Role = Role.LEARNER
+
+
+class UserChange(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    role: Role | None = None
+    active: bool | None = Field(default=None, strict=True, description="false ends sessions and tokens within seconds")
+
+
+class UserOut(BaseModel):
+    name: str
+    role: Role
+    active: bool
+    created_at: datetime
+    last_login_at: datetime | None
+    deactivated_at: datetime | None
+
+
+class MeOut(UserOut):
+    scopes: list[Scope]
+
+
+class TokenIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    label: str = Field(default="", max_length=100, pattern=TEXT, description="What it is for.")
+    scopes: list[Scope] | None = Field(default=None, min_length=1, description="Unset: as much as you may.")
+    expires_in_days: int | None = Field(default=None, ge=1, le=3650, strict=True)
+
+
+class TokenOut(BaseModel):
+    id: str
+    label: str
+    scopes: list[Scope]
+    created_at: datetime
+    created_by: str
+    expires_at: datetime
+    last_used_at: datetime | None
+
+
+class NewTokenOut(TokenOut):
+    token: str = Field(description="Shown this once.")
+
+
+class SessionOut(BaseModel):
+    id: str
+    created_at: datetime
+    seen_at: datetime
+    expires_at: datetime
+    user_agent: str
+    current: bool
+
+
+class LinkOut(BaseModel):
+    url: str
+    expires_in_seconds: int
+
+
+def _user(person: Person) -> UserOut:
+    return UserOut(**vars(person), active=person.active)
+
+
+def _token(token: AccessToken) -> TokenOut:
+    return TokenOut(**{name: getattr(token, name) for name in TokenOut.model_fields})
+
+
+def _people(request: Request) -> People:
+    people: People = request.app.state.services.people
+    return people
+
+
+@router.get("/me", responses=documented(404))
+async def who_am_i(request: Request, caller: LoggedIn) -> MeOut:
+    person = await _people(request).get_user(caller, caller.name)
+    return MeOut(**vars(person), active=person.active, scopes=sorted(caller.scopes))
+
+
+@router.post("/users", status_code=201, responses=documented(409, 413))
+async def create_user(request: Request, caller: LoggedIn, user: UserIn) -> UserOut:
+    return _user(await _people(request).create_user(caller, user.name, user.role))
+
+
+@router.get("/users")
+async def list_users(
+    request: Request,
+    caller: LoggedIn,
+    role: Annotated[Role | None, Query()] = None,
+    limit: paging.Limit = 50,
+    cursor: paging.Cursor = None,
+) -> paging.Page[UserOut]:
+    after = paging.decode(cursor, 1)[0] if cursor else ""
+    found = await _people(request).page_users(caller, after=after, role=role, limit=limit + 1)
+    return paging.page(found, limit, _user, lambda person: (person.name,))
+
+
+@router.get("/users/{name}", responses=documented(404))
+async def get_user(request: Request, caller: LoggedIn, name: Name) -> UserOut:
+    return _user(await _people(request).get_user(caller, name))
+
+
+@router.patch("/users/{name}", responses=documented(404, 409, 413))
+async def change_user(request: Request, caller: LoggedIn, name: Name, change: UserChange) -> UserOut:
+    return _user(await _people(request).change_user(caller, name, role=change.role, active=change.active))
+
+
+@router.post("/users/{name}/login-links", status_code=201, responses=documented(404))
+async def create_login_link(request: Request, caller: LoggedIn, name: Name) -> LinkOut:
+    """A link that logs this person in, once. An earlier unused one stops working."""
+    link = await _people(request).make_login_link(caller, name)
+    return LinkOut(url=link.url(request.app.state.services.base_url(request)), expires_in_seconds=link.seconds)
+
+
+@router.post("/users/{name}/tokens", status_code=201, responses=documented(404, 413))
+async def create_token(request: Request, caller: LoggedIn, name: Name, token: TokenIn | None = None) -> NewTokenOut:
+    wanted = token or TokenIn()
+    scopes = None if wanted.scopes is None else frozenset(wanted.scopes)
+    made = await _people(request).create_token(
+        caller, name, label=wanted.label, scopes=scopes, days=wanted.expires_in_days
+    )
+    return NewTokenOut(**_token(made.token).model_dump(), token=made.secret)
+
+
+@router.get("/users/{name}/tokens", responses=documented(404))
+async def list_tokens(
+    request: Request, caller: LoggedIn, name: Name, limit: paging.Limit = 50, cursor: paging.Cursor = None
+) -> paging.Page[TokenOut]:
+    after = paging.decode_time_and_id(cursor)
+    found = await _people(request).page_tokens(caller, name, after=after, limit=limit + 1)
+    return paging.page(found, limit, _token, lambda token: (token.created_at.isoformat(), token.id))
+
+
+@router.delete("/users/{name}/tokens/{token_id}", status_code=204, responses=documented(404))
+async def revoke_token(request: Request, caller: LoggedIn, name: Name, token_id: str) -> None:
+    await _people(request).revoke_token(caller, name, token_id)
+
+
+@router.get("/users/{name}/sessions", responses=documented(404))
+async def list_sessions(
+    request: Request, caller: LoggedIn, name: Name, limit: paging.Limit = 50, cursor: paging.Cursor = None
+) -> paging.Page[SessionOut]:
+    """Browsers that are logged in."""
+    after = paging.decode_time_and_id(cursor)
+    found = await _people(request).page_sessions(caller, name, after=after, limit=limit + 1)
+
+    def show(s: BrowserSession) -> SessionOut:
+        return SessionOut(
+            **{k: v for k, v in vars(s).items() if k in SessionOut.model_fields}, current=s.id == caller.session_id
+        )
+
+    return paging.page(found, limit, show, lambda s: (s.created_at.isoformat(), s.id))
+
+
+@router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=documented(404))
+async def revoke_session(request: Request, caller: LoggedIn, name: Name, session_id: str) -> None:
+    await _people(request).revoke_session(caller, name, session_id)

@@ -1,0 +1,124 @@
+"""Who is asking? Cookies and tokens become a `Caller`. The hot half of this folder: called on every request.
+
+Answers are kept for a few seconds, and forgotten at once when the database says that something was revoked, so that
+most requests cost no query and a deactivated person is out within seconds even if that notification is lost.
+"""
+
+from datetime import timedelta
+from typing import NamedTuple
+
+from codehub.auth import store
+from codehub.auth.model import ALL_SCOPES, AccessToken, BrowserSession, Caller, Person, Role, Scope
+from codehub.auth.rules import SessionVerdict, judge_session, token_is_good, token_use_is_news
+from codehub.auth.signing import Signer, fingerprint
+from codehub.auth.store import sql
+from codehub.clock import Clock
+from codehub.db import Connection, Database
+from codehub.errors import UnauthenticatedError
+from codehub.ids import is_label
+from codehub.settings import AuthConfig
+
+CHANNEL = "codehub_auth"
+REMEMBER_SECONDS = 3.0
+REMEMBER_AT_MOST = 20_000
+TOKEN_PREFIX = "chp"  # noqa: S105 (recognisable in logs and leaks; not a secret)
+BAD_TOKEN = "the bearer token is unknown, expired or revoked"  # noqa: S105
+
+
+class CookieLogin(NamedTuple):
+    caller: Caller
+    new_cookie: str | None  # to be set on the answer
+
+
+class Credentials:
+    def __init__(self, database: Database, clock: Clock, config: AuthConfig, secret_key: str) -> None:
+        self._database = database
+        self._clock = clock
+        self._config = config
+        self._signer = Signer(secret_key, "browser-session")
+        self._admin = fingerprint(config.admin_token) if config.admin_token else None
+        self._known: dict[str, tuple[float, Caller]] = {}
+
+    def forget(self) -> None:
+        """Somebody was deactivated, or something revoked."""
+        self._known.clear()
+
+    def cookie(self, session_id: str, generation: int) -> str:
+        return self._signer.sign(f"{session_id}.{generation}")
+
+    async def by_cookie(self, cookie: str) -> CookieLogin:
+        if caller := self._remembered(cookie):
+            return CookieLogin(caller, None)
+        payload = self._signer.verify(cookie)
+        if payload is None:
+            raise UnauthenticatedError("the cookie is not one of ours: log in again")
+        session_id, generation = payload.split(".")
+        async with self._database.transaction() as c:
+            session = await store.find_session(c, session_id)
+            person = await store.find_user(c, session.user_name) if session else None
+            newest = await self._act_on(c, session, person, int(generation)) if session and person else None
+        if session is None or person is None or newest is None:
+            raise UnauthenticatedError("this session has ended: log in again")
+        caller = Caller(person.name, person.role, ALL_SCOPES, session_id=session.id)
+        if newest != int(generation):
+            return CookieLogin(caller, self.cookie(session.id, newest))
+        self._remember(cookie, caller)
+        return CookieLogin(caller, None)
+
+    async def _act_on(self, c: Connection, session: BrowserSession, person: Person, generation: int) -> int | None:
+        """Carry out what the rules say; the generation the browser should have from now on, None when it is out."""
+        now = self._clock.now()
+        expires = now + timedelta(seconds=self._config.session_seconds)
+        rotate_after = timedelta(seconds=self._config.session_rotate_seconds)
+        verdict = judge_session(session, generation, now, rotate_after) if person.active else SessionVerdict.ENDED
+        match verdict:
+            case SessionVerdict.ENDED:
+                return None
+            case SessionVerdict.STOLEN:
+                await c.execute(sql.revoke_session, session.id, session.user_name, now)
+                await c.execute(sql.announce)
+                return None
+            case SessionVerdict.TOUCH:
+                await c.execute(sql.touch_session, session.id, now, expires)
+            case SessionVerdict.CONFIRM:
+                await c.execute(sql.confirm_session, session.id, generation, now, expires)
+            case SessionVerdict.ROTATE:
+                await c.execute(sql.rotate_session, session.id, generation, now, expires)
+                return generation + 1
+            case SessionVerdict.REISSUE:
+                return session.generation
+            case SessionVerdict.KEEP:
+                pass
+        return generation
+
+    async def by_token(self, token: str) -> Caller:
+        if self._admin and fingerprint(token) == self._admin:
+            return Caller("admin", Role.ADMIN, ALL_SCOPES, token_id="environment")  # noqa: S106
+        if caller := self._remembered(token):
+            return caller
+        prefix, _, rest = token.partition("_")
+        token_id, _, secret = rest.partition("_")
+        if prefix != TOKEN_PREFIX or not is_label(token_id):
+            raise UnauthenticatedError(BAD_TOKEN)
+        async with self._database.transaction() as c:
+            found = await store.find_token(c, token_id)
+            person = await store.find_user(c, found.user_name) if found else None
+            if not found or not person or not self._is_good(found, person, secret):
+                raise UnauthenticatedError(BAD_TOKEN)
+            if token_use_is_news(found, self._clock.now()):
+                await c.execute(sql.note_token_use, found.id, self._clock.now())
+        caller = Caller(person.name, person.role, frozenset(Scope(s) for s in found.scopes), token_id=found.id)
+        self._remember(token, caller)
+        return caller
+
+    def _is_good(self, token: AccessToken, person: Person, secret: str) -> bool:
+        return fingerprint(secret) == token.secret_hash and token_is_good(token, person, self._clock.now())
+
+    def _remembered(self, credential: str) -> Caller | None:
+        until, caller = self._known.get(credential, (0.0, None))
+        return caller if until > self._clock.monotonic() else None
+
+    def _remember(self, credential: str, caller: Caller) -> None:
+        if len(self._known) >= REMEMBER_AT_MOST:
+            self._known.clear()
+        self._known[credential] = (self._clock.monotonic() + REMEMBER_SECONDS, caller)

@@ -1,0 +1,120 @@
+-- name: find_user
+SELECT name, role, created_at, last_login_at, deactivated_at FROM users WHERE name = $1;
+
+-- name: lock_user
+SELECT name, role, created_at, last_login_at, deactivated_at FROM users WHERE name = $1 FOR UPDATE;
+
+-- name: add_user
+INSERT INTO users (name, role, created_at) VALUES ($1, $2, $3)
+ON CONFLICT (name) DO NOTHING
+RETURNING name, role, created_at, last_login_at, deactivated_at;
+
+-- name: page_users
+SELECT name, role, created_at, last_login_at, deactivated_at
+FROM users
+WHERE name > $1 AND ($2::text IS NULL OR role = $2)
+ORDER BY name
+LIMIT $3;
+
+-- name: change_user
+UPDATE users SET role = $2, deactivated_at = $3 WHERE name = $1
+RETURNING name, role, created_at, last_login_at, deactivated_at;
+
+-- name: lock_admins
+-- Locks every active admin, in one order, so that two demotions at once cannot both see the other as remaining.
+SELECT name FROM users WHERE role = 'admin' AND deactivated_at IS NULL ORDER BY name FOR UPDATE;
+
+-- name: note_login
+UPDATE users SET last_login_at = $2 WHERE name = $1;
+
+-- name: drop_links
+DELETE FROM login_links WHERE user_name = $1 AND used_at IS NULL;
+
+-- name: add_link
+INSERT INTO login_links (token_hash, user_name, created_at, expires_at) VALUES ($1, $2, $3, $4);
+
+-- name: use_link
+UPDATE login_links l SET used_at = $2
+FROM users u
+WHERE l.token_hash = $1 AND l.used_at IS NULL AND l.expires_at > $2
+  AND u.name = l.user_name AND u.deactivated_at IS NULL
+RETURNING l.user_name;
+
+-- name: link_exists
+SELECT EXISTS (SELECT FROM login_links WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2);
+
+-- name: add_session
+INSERT INTO browser_sessions (id, user_name, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at,
+                              expires_at, user_agent)
+VALUES ($1, $2, 1, 1, $3, $3, $3, $3, $4, $5);
+
+-- name: find_session
+SELECT id, user_name, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at, expires_at, user_agent,
+       revoked_at
+FROM browser_sessions WHERE id = $1;
+
+-- name: touch_session
+UPDATE browser_sessions SET seen_at = $2, expires_at = $3 WHERE id = $1 AND revoked_at IS NULL;
+
+-- name: confirm_session
+UPDATE browser_sessions SET confirmed = $2, confirmed_at = $3, seen_at = $3, expires_at = $4
+WHERE id = $1 AND confirmed < $2 AND revoked_at IS NULL;
+
+-- name: rotate_session
+-- Only from the generation that was judged: of two requests at once one rotates, the other finds it done.
+UPDATE browser_sessions SET generation = generation + 1, rotated_at = $3, seen_at = $3, expires_at = $4
+WHERE id = $1 AND generation = $2 AND revoked_at IS NULL;
+
+-- name: revoke_session
+UPDATE browser_sessions SET revoked_at = $3 WHERE id = $1 AND user_name = $2 AND revoked_at IS NULL;
+
+-- name: revoke_sessions_of
+UPDATE browser_sessions SET revoked_at = $2 WHERE user_name = $1 AND revoked_at IS NULL;
+
+-- name: page_sessions
+SELECT id, user_name, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at, expires_at, user_agent,
+       revoked_at
+FROM browser_sessions
+WHERE user_name = $1 AND revoked_at IS NULL AND expires_at > $2 AND (created_at, id) > ($3, $4)
+ORDER BY created_at, id
+LIMIT $5;
+
+-- name: add_token
+INSERT INTO access_tokens (id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+RETURNING id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at;
+
+-- name: find_token
+SELECT id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at
+FROM access_tokens WHERE id = $1;
+
+-- name: note_token_use
+UPDATE access_tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2);
+
+-- name: revoke_token
+UPDATE access_tokens SET revoked_at = $3 WHERE id = $1 AND user_name = $2 AND revoked_at IS NULL;
+
+-- name: revoke_tokens_of
+UPDATE access_tokens SET revoked_at = $2 WHERE user_name = $1 AND revoked_at IS NULL;
+
+-- name: page_tokens
+SELECT id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at
+FROM access_tokens
+WHERE user_name = $1 AND revoked_at IS NULL AND (created_at, id) > ($2, $3)
+ORDER BY created_at, id
+LIMIT $4;
+
+-- name: announce
+SELECT pg_notify('codehub_auth', '');
+
+-- name: prune_links
+DELETE FROM login_links
+WHERE token_hash IN (SELECT token_hash FROM login_links WHERE expires_at < $1 ORDER BY expires_at LIMIT $2);
+
+-- name: prune_sessions
+DELETE FROM browser_sessions
+WHERE id IN (SELECT id FROM browser_sessions WHERE expires_at < $1 ORDER BY expires_at LIMIT $2);
+
+-- name: prune_tokens
+DELETE FROM access_tokens
+WHERE id IN (SELECT id FROM access_tokens WHERE expires_at < $1 ORDER BY expires_at LIMIT $2);

@@ -1,0 +1,87 @@
+"""The rules about people and credentials. Pure: no I/O, `now` is an argument."""
+
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from codehub.auth.model import AccessToken, BrowserSession, Caller, Person, Role, Scope
+from codehub.errors import ForbiddenError, LastAdminError, NotFoundError
+
+# Requests that were already under way with the old cookie when the new one was first used.
+OLD_COOKIE_GRACE = timedelta(seconds=60)
+# Writing down every use would make every read a write.
+SEEN_EVERY = timedelta(seconds=60)
+
+
+class SessionVerdict(Enum):
+    KEEP = auto()
+    TOUCH = auto()  # good; note that it was seen
+    CONFIRM = auto()  # good; the browser has the newest cookie now
+    ROTATE = auto()  # good; give it a new cookie
+    REISSUE = auto()  # good, but it never received the newest cookie: give that one again
+    ENDED = auto()
+    STOLEN = auto()  # an old cookie came back after its successor was in use: end the session
+
+
+def judge_session(session: BrowserSession, generation: int, now: datetime, rotate_after: timedelta) -> SessionVerdict:
+    """What a cookie of this generation means for its session."""
+    if session.revoked_at or session.expires_at <= now or generation > session.generation:
+        return SessionVerdict.ENDED
+    if generation == session.generation:
+        return _judge_newest(session, now, rotate_after)
+    if session.confirmed < session.generation and generation == session.generation - 1:
+        return SessionVerdict.REISSUE
+    if generation == session.generation - 1 and now - session.confirmed_at <= OLD_COOKIE_GRACE:
+        return SessionVerdict.KEEP
+    return SessionVerdict.STOLEN
+
+
+def _judge_newest(session: BrowserSession, now: datetime, rotate_after: timedelta) -> SessionVerdict:
+    if session.confirmed < session.generation:
+        return SessionVerdict.CONFIRM
+    if now - session.rotated_at >= rotate_after:
+        return SessionVerdict.ROTATE
+    if now - session.seen_at >= SEEN_EVERY:
+        return SessionVerdict.TOUCH
+    return SessionVerdict.KEEP
+
+
+def token_is_good(token: AccessToken, person: Person, now: datetime) -> bool:
+    return token.revoked_at is None and token.expires_at > now and person.active
+
+
+def token_use_is_news(token: AccessToken, now: datetime) -> bool:
+    return token.last_used_at is None or now - token.last_used_at >= SEEN_EVERY
+
+
+def require_scope(caller: Caller, *, writes: bool) -> None:
+    needed = Scope.WRITE if writes else Scope.READ
+    if needed not in caller.scopes:
+        raise ForbiddenError(f"this token lacks the scope `{needed}`")
+
+
+def require_admin(caller: Caller) -> None:
+    if not caller.is_admin:
+        raise ForbiddenError("only an admin may do this")
+
+
+def require_self_or_admin(caller: Caller, name: str) -> None:
+    """Somebody else's things are not there, rather than forbidden."""
+    if caller.name != name and not caller.is_admin:
+        raise NotFoundError(f"there is no user {name}")
+
+
+def grantable(caller: Caller, wanted: frozenset[Scope] | None, owner: Role) -> frozenset[Scope]:
+    """A token's scopes: what was asked for, never more than its maker holds or its owner may."""
+    most = caller.scopes if owner is Role.ADMIN else caller.scopes - {Scope.ADMIN}
+    if wanted is None:
+        return most
+    if excess := wanted - most:
+        raise ForbiddenError(f"a token for this person cannot get the scope `{min(excess)}`")
+    return wanted
+
+
+def check_admin_remains(person: Person, role: Role, *, active: bool, other_admins: int) -> None:
+    """Nobody may lock everybody out."""
+    loses = person.role is Role.ADMIN and person.active and (role is not Role.ADMIN or not active)
+    if loses and other_admins == 0:
+        raise LastAdminError(f"{person.name} is the only active admin: make somebody else admin first")

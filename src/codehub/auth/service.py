@@ -1,0 +1,186 @@
+"""The use cases about people: each is one transaction, audited in it. Called by `api`, `cli` and the supervisor."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from codehub import ids, metrics
+from codehub.audit import service as audit
+from codehub.audit.model import Origin
+from codehub.auth import rules, store
+from codehub.auth.credentials import TOKEN_PREFIX, Credentials
+from codehub.auth.model import AccessToken, BrowserSession, Caller, Person, Role, Scope
+from codehub.auth.signing import fingerprint
+from codehub.auth.store import sql
+from codehub.clock import Clock
+from codehub.db import Connection, Database
+from codehub.errors import InvalidRequestError, NotFoundError, UnauthenticatedError, UserExistsError
+from codehub.settings import AuthConfig
+
+FIRST_ADMIN = "admin"
+
+
+@dataclass(frozen=True)
+class LoginLink:
+    user_name: str
+    secret: str = field(repr=False)
+    seconds: int = 0
+
+    def url(self, base: str) -> str:
+        return f"{base}/login/{self.secret}"
+
+
+@dataclass(frozen=True)
+class NewToken:
+    token: AccessToken
+    secret: str = field(repr=False)
+
+
+class People:
+    def __init__(self, database: Database, clock: Clock, config: AuthConfig, credentials: Credentials) -> None:
+        self._database = database
+        self._clock = clock
+        self._config = config
+        self._credentials = credentials
+
+    async def ensure_first_admin(self) -> Person:
+        """There is always somebody who may do everything, from the first start on."""
+        async with self._database.transaction() as c:
+            added = await store.add_user(c, FIRST_ADMIN, Role.ADMIN, self._clock.now())
+            if added:
+                await audit.record(c, self._clock.now(), Origin("codehub"), "user.create", FIRST_ADMIN, role="admin")
+            return added or await self._user(c, FIRST_ADMIN)
+
+    async def create_user(self, caller: Caller, name: str, role: Role) -> Person:
+        rules.require_admin(caller)
+        if not ids.is_label(name):
+            raise InvalidRequestError("1 to 63 of a–z, 0–9 and -, not at the ends", field="name")
+        async with self._database.transaction() as c:
+            person = await store.add_user(c, name, role, self._clock.now())
+            if person is None:
+                raise UserExistsError(f"there is a user {name} already")
+            await audit.record(c, self._clock.now(), caller.origin, "user.create", name, role=role)
+        return person
+
+    async def page_users(self, caller: Caller, *, after: str, role: Role | None, limit: int) -> list[Person]:
+        rules.require_admin(caller)
+        async with self._database.connection() as c:
+            return await store.page_users(c, after, role, limit)
+
+    async def get_user(self, caller: Caller, name: str) -> Person:
+        rules.require_self_or_admin(caller, name)
+        async with self._database.connection() as c:
+            return await self._user(c, name)
+
+    async def change_user(self, caller: Caller, name: str, *, role: Role | None, active: bool | None) -> Person:
+        """Change role or activity. Deactivating ends sessions, tokens and links in the same transaction."""
+        rules.require_admin(caller)
+        now = self._clock.now()
+        async with self._database.transaction() as c:
+            admins = await store.lock_admins(c)
+            person = await self._user(c, name, lock=True)
+            new_role = role or person.role
+            new_active = person.active if active is None else active
+            rules.check_admin_remains(person, new_role, active=new_active, other_admins=len(set(admins) - {name}))
+            changed = await store.change_user(c, name, new_role, None if new_active else person.deactivated_at or now)
+            if not new_active:
+                await store.revoke_all(c, name, now)
+            await c.execute(sql.announce)
+            await audit.record(c, now, caller.origin, "user.change", name, role=new_role, active=new_active)
+        self._credentials.forget()
+        return changed
+
+    async def make_login_link(self, caller: Caller, name: str) -> LoginLink:
+        rules.require_admin(caller)
+        secret, now = ids.new_secret(), self._clock.now()
+        seconds = self._config.login_link_seconds
+        async with self._database.transaction() as c:
+            if not (await self._user(c, name, lock=True)).active:
+                raise InvalidRequestError("is deactivated: activate them first", field="name")
+            await store.replace_link(c, name, fingerprint(secret), now, now + timedelta(seconds=seconds))
+            await audit.record(c, now, caller.origin, "login_link.create", name)
+        return LoginLink(name, secret, seconds)
+
+    async def link_works(self, secret: str) -> bool:
+        async with self._database.connection() as c:
+            return bool(await c.fetchval(sql.link_exists, fingerprint(secret), self._clock.now()))
+
+    async def log_in(self, secret: str, user_agent: str, origin: Origin) -> str:
+        """Trade a login link for a session; returns the cookie."""
+        session_id, now = ids.new(20), self._clock.now()
+        async with self._database.transaction() as c:
+            name = await store.use_link(c, fingerprint(secret), now)
+            if name is not None:
+                expires = now + timedelta(seconds=self._config.session_seconds)
+                await c.execute(sql.add_session, session_id, name, now, expires, user_agent[:300])
+                origin = Origin(name, origin.request_id, origin.address)
+                await audit.record(c, now, origin, "login", name, session_id=session_id)
+        metrics.LOGINS.labels("ok" if name else "refused").inc()
+        if name is None:
+            raise UnauthenticatedError(
+                "this login link was used before, is too old, or was never good: ask for a new one"
+            )
+        return self._credentials.cookie(session_id, 1)
+
+    async def log_out(self, caller: Caller) -> None:
+        if caller.session_id:
+            await self.revoke_session(caller, caller.name, caller.session_id)
+
+    async def page_sessions(self, caller: Caller, name: str, *, after: store.After, limit: int) -> list[BrowserSession]:
+        rules.require_self_or_admin(caller, name)
+        async with self._database.connection() as c:
+            await self._user(c, name)
+            return await store.page_sessions(c, name, self._clock.now(), after, limit)
+
+    async def revoke_session(self, caller: Caller, name: str, session_id: str) -> None:
+        await self._revoke(caller, name, session_id, sql.revoke_session, "session")
+
+    async def create_token(
+        self, caller: Caller, name: str, *, label: str, scopes: frozenset[Scope] | None, days: int | None
+    ) -> NewToken:
+        rules.require_self_or_admin(caller, name)
+        token_id, secret, now = ids.new(), ids.new_secret(), self._clock.now()
+        expires = now + timedelta(days=days or self._config.token_days)
+        async with self._database.transaction() as c:
+            person = await self._user(c, name, lock=True)
+            if not person.active:
+                raise InvalidRequestError("is deactivated: activate them first", field="name")
+            granted = sorted(rules.grantable(caller, scopes, person.role))
+            token = await store.add_token(
+                c, token_id, name, label, fingerprint(secret), granted, now, caller.name, expires
+            )
+            await audit.record(c, now, caller.origin, "token.create", name, token_id=token_id, scopes=granted)
+        return NewToken(token, f"{TOKEN_PREFIX}_{token_id}_{secret}")
+
+    async def page_tokens(self, caller: Caller, name: str, *, after: store.After, limit: int) -> list[AccessToken]:
+        rules.require_self_or_admin(caller, name)
+        async with self._database.connection() as c:
+            await self._user(c, name)
+            return await store.page_tokens(c, name, after, limit)
+
+    async def revoke_token(self, caller: Caller, name: str, token_id: str) -> None:
+        await self._revoke(caller, name, token_id, sql.revoke_token, "token")
+
+    async def _revoke(self, caller: Caller, name: str, id_: str, statement: str, kind: str) -> None:
+        rules.require_self_or_admin(caller, name)
+        if not (ids.is_label(name) and ids.is_label(id_)):
+            raise NotFoundError(f"there is no such {kind}")
+        now = self._clock.now()
+        async with self._database.transaction() as c:
+            if store.changed(await c.execute(statement, id_, name, now)) == 0:
+                raise NotFoundError(f"there is no such {kind}")
+            await c.execute(sql.announce)
+            await audit.record(c, now, caller.origin, f"{kind}.revoke", name, id=id_)
+        self._credentials.forget()
+
+    async def _user(self, c: Connection, name: str, *, lock: bool = False) -> Person:
+        found = None
+        if ids.is_label(name):
+            found = await (store.lock_user if lock else store.find_user)(c, name)
+        if found is None:
+            raise NotFoundError(f"there is no user {name[:63]}")
+        return found
+
+
+async def prune(c: Connection, now: datetime, limit: int) -> int:
+    """Remove expired credentials; called by housekeeping, a bounded number at a time."""
+    return await store.prune(c, now, limit)

@@ -1,0 +1,98 @@
+"""SQL about people and credentials; rows become frozen dataclasses here. Called by the services of this folder."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from codehub.auth.model import AccessToken, BrowserSession, Person, Role
+from codehub.db import Connection, Queries, one, rows
+
+sql = Queries("codehub.auth")
+# Where a page begins: behind the row with this time and id.
+After = tuple[datetime, str]
+
+
+def _person(record: Any) -> Person | None:
+    person = one(Person, record)
+    return replace(person, role=Role(person.role)) if person else None
+
+
+async def find_user(c: Connection, name: str) -> Person | None:
+    return _person(await c.fetchrow(sql.find_user, name))
+
+
+async def lock_user(c: Connection, name: str) -> Person | None:
+    return _person(await c.fetchrow(sql.lock_user, name))
+
+
+async def add_user(c: Connection, name: str, role: Role, now: datetime) -> Person | None:
+    """None when the name is taken."""
+    return _person(await c.fetchrow(sql.add_user, name, role, now))
+
+
+async def page_users(c: Connection, after: str, role: Role | None, limit: int) -> list[Person]:
+    return [replace(p, role=Role(p.role)) for p in rows(Person, await c.fetch(sql.page_users, after, role, limit))]
+
+
+async def change_user(c: Connection, name: str, role: Role, deactivated_at: datetime | None) -> Person:
+    person = _person(await c.fetchrow(sql.change_user, name, role, deactivated_at))
+    assert person  # noqa: S101 (locked by the caller)
+    return person
+
+
+async def lock_admins(c: Connection) -> list[str]:
+    return [record["name"] for record in await c.fetch(sql.lock_admins)]
+
+
+async def replace_link(c: Connection, name: str, token_hash: bytes, now: datetime, expires_at: datetime) -> None:
+    """One unused link a person: asking again makes the earlier one worthless."""
+    await c.execute(sql.drop_links, name)
+    await c.execute(sql.add_link, token_hash, name, now, expires_at)
+
+
+async def use_link(c: Connection, token_hash: bytes, now: datetime) -> str | None:
+    """Whose it was; None when there is no such link, or it was used, or is too old, or the person is deactivated."""
+    name: str | None = await c.fetchval(sql.use_link, token_hash, now)
+    if name is not None:
+        await c.execute(sql.note_login, name, now)
+    return name
+
+
+async def find_session(c: Connection, session_id: str) -> BrowserSession | None:
+    return one(BrowserSession, await c.fetchrow(sql.find_session, session_id))
+
+
+async def page_sessions(c: Connection, name: str, now: datetime, after: After, limit: int) -> list[BrowserSession]:
+    return rows(BrowserSession, await c.fetch(sql.page_sessions, name, now, *after, limit))
+
+
+async def add_token(c: Connection, *fields: Any) -> AccessToken:
+    token = one(AccessToken, await c.fetchrow(sql.add_token, *fields))
+    assert token  # noqa: S101 (an insert that returns)
+    return token
+
+
+async def find_token(c: Connection, token_id: str) -> AccessToken | None:
+    return one(AccessToken, await c.fetchrow(sql.find_token, token_id))
+
+
+async def page_tokens(c: Connection, name: str, after: After, limit: int) -> list[AccessToken]:
+    return rows(AccessToken, await c.fetch(sql.page_tokens, name, *after, limit))
+
+
+async def revoke_all(c: Connection, name: str, now: datetime) -> None:
+    await c.execute(sql.revoke_sessions_of, name, now)
+    await c.execute(sql.revoke_tokens_of, name, now)
+    await c.execute(sql.drop_links, name)
+
+
+def changed(status: str) -> int:
+    """How many rows a command touched."""
+    return int(status.rsplit(" ", 1)[-1])
+
+
+async def prune(c: Connection, before: datetime, limit: int) -> int:
+    """Remove what expired before `before`; revoked things expire too."""
+    return sum(
+        [changed(await c.execute(q, before, limit)) for q in (sql.prune_links, sql.prune_sessions, sql.prune_tokens)]
+    )

@@ -1,0 +1,111 @@
+"""The command line. Composes the commands of all capabilities; turns errors into one line and an exit code."""
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from codehub import __version__, logs
+from codehub import settings as config
+from codehub.auth.cli import tokens, users
+from codehub.clock import SystemClock
+from codehub.command import load_settings, with_servers
+from codehub.db import migrate as migrations
+from codehub.errors import CodeHubError
+from codehub.settings import Settings
+from codehub.supervisor.servers import Urls
+
+app = typer.Typer(
+    name="codehub",
+    help="Self-hosted coding labs. Start with `codehub serve`; everything else works beside it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+RUN, OPERATE, PEOPLE = "Run", "Operate", "People"
+
+
+def main() -> None:
+    try:
+        app()
+    except CodeHubError as e:
+        sys.stderr.write(f"codehub: {logs.redact_text(e.detail)}\n")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"codehub {__version__}")
+        raise typer.Exit
+
+
+@app.command(rich_help_panel=RUN)
+def serve() -> None:
+    """Run everything on this machine: servers, API, coordinator. Prints a login link at the first start.
+
+    Without `CODEHUB_DATABASE_URL` and `CODEHUB_REDIS_URL` it starts its own PostgreSQL and Redis below
+    `CODEHUB_DATA_DIR`. Stop it with Ctrl-C: everything is stopped in order.
+    """
+    from codehub.greeting import greeter  # noqa: PLC0415 (roles import their own weight only)
+    from codehub.supervisor.serve import serve as run  # noqa: PLC0415
+
+    settings = load_settings("serve")
+    asyncio.run(run(settings, SystemClock(), greeter(settings)))
+
+
+@app.command(rich_help_panel=RUN)
+def api(
+    fd: Annotated[int | None, typer.Option(hidden=True, help="An inherited listening socket.")] = None,
+) -> None:
+    """Run only the API and pages, on CODEHUB_HOST and CODEHUB_PORT. Any number of these may run."""
+    from codehub.supervisor.serve import open_socket  # noqa: PLC0415
+    from codehub.web import role  # noqa: PLC0415
+
+    settings = load_settings("api")
+    listener = role.inherited(fd) if fd is not None else open_socket(settings)
+    uvloop.run(role.run(settings, SystemClock(), listener))
+
+
+@app.command(rich_help_panel=RUN)
+def coordinator() -> None:
+    """Run only the background loops. Any number of these may run; one leads, the others stand by."""
+    from codehub.coordinator import role  # noqa: PLC0415
+
+    settings = load_settings("coordinator")
+    uvloop.run(role.run(settings, SystemClock()))
+
+
+@app.command(rich_help_panel=OPERATE)
+def migrate() -> None:
+    """Bring the database's schema up to date. Safe to run from several places at once."""
+
+    async def work(_settings: Settings, urls: Urls) -> None:
+        applied = await migrations.migrate(urls.database)
+        for migration in applied:
+            typer.echo(f"applied {migration.version:04} {migration.name}")
+        typer.echo("The database is up to date.")
+
+    with_servers(work)
+
+
+@app.command(rich_help_panel=OPERATE)
+def settings() -> None:
+    """List every setting, what it means, and its default. Set them in the environment or in `codehub.toml`."""
+    table = Table("Setting", "Default", "Meaning", box=None, pad_edge=False)
+    for row in config.describe():
+        table.add_row(*row)
+    Console().print(table)
+
+
+app.add_typer(users, name="user", rich_help_panel=PEOPLE)
+app.add_typer(tokens, name="token", rich_help_panel=PEOPLE)

@@ -1,0 +1,58 @@
+"""What the command-line parts of all capabilities share: settings, logs, and a way to reach the servers."""
+
+import asyncio
+import getpass
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from codehub import logs
+from codehub import settings as config
+from codehub.auth.model import ALL_SCOPES, Caller, Role
+from codehub.clock import SystemClock
+from codehub.db import migrate
+from codehub.embedded.datadir import DataDir
+from codehub.settings import Settings
+from codehub.supervisor.servers import Urls, reachable
+from codehub.wiring import Services, open_services
+
+
+def load_settings(role: str) -> Settings:
+    settings = config.load()
+    logs.configure(settings.log, role)
+    for name in config.unknown_names(os.environ):
+        logs.get().warning("Unknown setting in the environment" + config.suggestion(name), name=name)
+    return settings
+
+
+def operator() -> Caller:
+    """Whoever may run commands on this machine may do everything; the audit log says who it was."""
+    return Caller(f"cli:{getpass.getuser()}", Role.ADMIN, ALL_SCOPES)
+
+
+def resolve(settings: Settings, urls: Urls) -> Settings:
+    """The settings with everything that embedded use leaves open filled in."""
+    key = settings.auth.secret_key or DataDir(settings.storage.data_dir).secret("signing-key")
+    storage = replace(settings.storage, database_url=urls.database, redis_url=urls.redis)
+    return replace(settings, storage=storage, auth=replace(settings.auth, secret_key=key))
+
+
+def with_servers(work: Callable[[Settings, Urls], Awaitable[None]]) -> None:
+    """For commands that need the database: of the running instance, or started for as long as they take."""
+    settings = load_settings("cli")
+
+    async def run() -> None:
+        async with reachable(settings) as urls:
+            await work(settings, urls)
+
+    asyncio.run(run())
+
+
+def with_services(work: Callable[[Services], Awaitable[None]]) -> None:
+    async def run(settings: Settings, urls: Urls) -> None:
+        if settings.storage.database_url is None:
+            await migrate.migrate(urls.database)
+        async with open_services(resolve(settings, urls), SystemClock()) as services:
+            await work(services)
+
+    with_servers(run)

@@ -1,0 +1,1 @@
+"""The background loops. Any number of coordinators may run; the one that holds the lease runs the loops."""

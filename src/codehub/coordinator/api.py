@@ -1,0 +1,42 @@
+"""`GET /api/v1/admin/loops`: who leads, and how each background loop is doing."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+
+from codehub.coordinator import service
+from codehub.web.access import LoggedIn
+from codehub.web.problems import documented
+
+router = APIRouter(prefix="/api/v1/admin", tags=["operations"], responses=documented(401, 403, 503))
+
+
+class LoopOut(BaseModel):
+    name: str
+    period: float
+    running: bool
+    runs: int
+    failures: int
+    failures_in_a_row: int
+    last_run_at: datetime | None
+    next_run_at: datetime | None
+    took_seconds: float | None
+    stats: dict[str, Any]
+    last_error: str | None
+    last_error_at: datetime | None
+
+
+class LeadershipOut(BaseModel):
+    leader: str | None
+    epoch: int
+    expires_at: datetime | None
+    loops: list[LoopOut]
+
+
+@router.get("/loops")
+async def list_loops(request: Request, caller: LoggedIn) -> LeadershipOut:
+    """Figures are as of the leader's last renewal, at most a few seconds ago."""
+    return LeadershipOut(**asdict(await service.leadership(request.app.state.services.database, caller)))

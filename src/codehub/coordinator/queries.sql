@@ -1,0 +1,28 @@
+-- name: acquire
+-- Takes a lease that nobody holds, or that has run out. Changing `epoch` changes a key: this waits for every fenced
+-- transaction of the last leader to end, and none can begin after it.
+INSERT INTO system_locks (name, holder, epoch, expires_at)
+VALUES ($1, $2, 1, clock_timestamp() + make_interval(secs => $3))
+ON CONFLICT (name) DO UPDATE
+SET holder = excluded.holder,
+    epoch = system_locks.epoch + 1,
+    expires_at = clock_timestamp() + make_interval(secs => $3),
+    status = '{}'
+WHERE system_locks.expires_at < clock_timestamp()
+RETURNING epoch;
+
+-- name: renew
+UPDATE system_locks
+SET expires_at = clock_timestamp() + make_interval(secs => $4), status = $5
+WHERE name = $1 AND holder = $2 AND epoch = $3
+RETURNING true;
+
+-- name: release
+-- The epoch stays: the next leader gets a higher one.
+UPDATE system_locks SET expires_at = '-infinity' WHERE name = $1 AND holder = $2 AND epoch = $3;
+
+-- name: fence
+SELECT 1 FROM system_locks WHERE name = $1 AND epoch = $2 FOR KEY SHARE;
+
+-- name: status
+SELECT holder, epoch, expires_at, expires_at > clock_timestamp() AS held, status FROM system_locks WHERE name = $1;

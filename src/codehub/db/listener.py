@@ -1,0 +1,73 @@
+"""Listens for database notifications. Whoever subscribes is called on each, and after every (re)connection.
+
+A notification carries nothing but the news that something changed: subscribers re-read. Calling them after a
+reconnection covers what was said while nobody listened, so a lost notification delays and never breaks.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+
+from codehub import logs
+from codehub.clock import Clock
+from codehub.db.pool import AWAY
+
+log = logs.get()
+KEEPALIVE_SECONDS = 10.0
+
+
+class Listener:
+    def __init__(self, url: str, clock: Clock) -> None:
+        self._url = url
+        self._clock = clock
+        self._subscribers: dict[str, list[Callable[[], None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def subscribe(self, channel: str, changed: Callable[[], None]) -> None:
+        """`changed` must not block: clear a cache, set an event."""
+        self._subscribers.setdefault(channel, []).append(changed)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="listener")
+
+    async def stop(self) -> None:
+        if self._task:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        pause = 0.2
+        while True:
+            try:
+                await self._listen()
+                pause = 0.2
+            except (*AWAY, asyncpg.PostgresError) as e:
+                log.warning("Listener lost the database", error=str(e), retry_in=pause)
+            await self._clock.sleep(pause)
+            pause = min(pause * 2, 5.0)
+
+    async def _listen(self) -> None:
+        connection = await asyncpg.connect(
+            self._url, timeout=5, server_settings={"application_name": "codehub-listener"}
+        )
+        try:
+            for channel in self._subscribers:
+                await connection.add_listener(channel, self._on_notification)
+            for channel in self._subscribers:
+                self._call(channel)
+            while True:
+                await self._clock.sleep(KEEPALIVE_SECONDS)
+                await connection.execute("SELECT 1", timeout=5)
+        finally:
+            connection.terminate()
+
+    def _on_notification(self, _connection: Any, _pid: int, channel: str, _payload: str) -> None:
+        self._call(channel)
+
+    def _call(self, channel: str) -> None:
+        for changed in self._subscribers[channel]:
+            changed()

@@ -1,0 +1,109 @@
+"""The pool. Services open a transaction here and hand the connection to their store.
+
+Nothing waits for ever: getting a connection, and every statement, has a bound, so that a database that went away
+becomes an `UnavailableError` within seconds, and works again as soon as it is back.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeVar
+
+import asyncpg
+
+from codehub.errors import StartError, UnavailableError
+from codehub.logs import redact_text
+
+T = TypeVar("T")
+Row = Mapping[str, Any]
+
+ACQUIRE_SECONDS = 5.0
+STATEMENT_SECONDS = 30.0
+# What says "the server is away", as opposed to "the statement is wrong".
+AWAY = (
+    OSError,
+    asyncio.TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+)
+
+
+class Connection(Protocol):
+    """The part of an asyncpg connection that stores use."""
+
+    async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str: ...
+    async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> list[Row]: ...
+    async def fetchrow(self, query: str, *args: Any, timeout: float | None = None) -> Row | None: ...
+    async def fetchval(self, query: str, *args: Any, column: int = 0, timeout: float | None = None) -> Any: ...
+
+
+def rows(model: type[T], records: Iterable[Row]) -> list[T]:
+    return [model(**record) for record in records]
+
+
+def one(model: type[T], record: Row | None) -> T | None:
+    return None if record is None else model(**record)
+
+
+class Database:
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, url: str, *, size: int = 10, session: Mapping[str, str] | None = None) -> "Database":
+        """Connect, or say in one line why not. `session` are server settings for every connection."""
+        try:
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=size,
+                timeout=ACQUIRE_SECONDS,
+                command_timeout=STATEMENT_SECONDS,
+                init=_prepare,
+                server_settings={"application_name": "codehub", "timezone": "UTC", **(session or {})},
+            )
+        except (*AWAY, asyncpg.PostgresError, ValueError) as e:
+            raise StartError(f"cannot use the database {redact_text(url)}: {_reason(e)}") from e
+        return cls(pool)
+
+    async def close(self) -> None:
+        """Give connections back; a server that does not answer may not hold up the stop."""
+        try:
+            await asyncio.wait_for(self._pool.close(), timeout=3)
+        except (TimeoutError, *AWAY):
+            self._pool.terminate()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        try:
+            async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
+                yield connection
+        except AWAY as e:
+            if isinstance(
+                e, ValueError
+            ):  # asyncpg's word for an argument of the wrong type: our mistake, not an outage
+                raise
+            raise UnavailableError(f"the database does not answer: {_reason(e)}") from e
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        async with self.connection() as connection, connection.transaction():  # type: ignore[attr-defined]
+            yield connection
+
+
+async def _prepare(connection: Any) -> None:
+    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, asyncio.TimeoutError):
+        return "no answer in time"
+    return str(error).split("\n", 1)[0] or type(error).__name__

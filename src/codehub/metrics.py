@@ -1,0 +1,46 @@
+"""Prometheus metrics. Every process counts; the API's `/metrics` adds up what all processes of one `serve` counted.
+
+Under the supervisor the counters live in small files (`PROMETHEUS_MULTIPROC_DIR`), written by each process and read
+by whichever one is asked. A process that runs alone keeps them in memory.
+"""
+
+import os
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+HTTP_REQUESTS = Counter("codehub_http_requests", "API requests answered", ["method", "route", "status"])
+HTTP_SECONDS = Histogram(
+    "codehub_http_request_seconds",
+    "Time to answer an API request",
+    ["route"],
+    buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
+)
+LOOP_TICKS = Counter("codehub_loop_ticks", "Background loop ticks", ["loop", "result"])
+LOOP_SECONDS = Histogram("codehub_loop_tick_seconds", "Time a tick took", ["loop"], buckets=(0.01, 0.1, 1, 10, 60, 300))
+LEADING = Gauge("codehub_coordinator_leading", "1 while this coordinator leads", multiprocess_mode="livesum")
+LOGINS = Counter("codehub_logins", "Log-ins by link", ["result"])
+RESTARTS = Counter("codehub_supervisor_restarts", "Processes the supervisor had to start again", ["process"])
+MULTIPROC = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def render() -> tuple[bytes, str]:
+    if MULTIPROC not in os.environ:
+        return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def forget_process(pid: int) -> None:
+    """Drop a dead process's gauges; its counters stay, or sums would go backwards."""
+    if MULTIPROC in os.environ:
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]

@@ -1,0 +1,304 @@
+"""Settings: read once by `cli`, from the environment and `codehub.toml`, into frozen groups that are handed around.
+
+Each field carries its environment name, and its unit and reason as `help`; `codehub settings` and the docs print
+them from here. A wrong value ends the start with one line that names it.
+"""
+
+import dataclasses
+import difflib
+import os
+import pathlib
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any
+from urllib.parse import urlsplit
+
+from codehub.errors import SettingsError
+
+Check = Callable[[Any], str | None]
+Network = IPv4Network | IPv6Network
+
+
+def at_least(minimum: float) -> Check:
+    return lambda value: None if value >= minimum else f"must be at least {minimum:g}"
+
+
+def between(low: int, high: int) -> Check:
+    return lambda value: None if low <= value <= high else f"must be between {low} and {high}"
+
+
+def one_of(*words: str) -> Check:
+    return lambda value: None if value in words else f"must be one of {', '.join(words)}"
+
+
+def url_of(*schemes: str) -> Check:
+    def check(value: str | None) -> str | None:
+        if value is None or urlsplit(value).scheme in schemes:
+            return None
+        return f"must be a URL beginning with {' or '.join(s + '://' for s in schemes)}"
+
+    return check
+
+
+def secret_enough(value: str | None) -> str | None:
+    if value is None or all(len(part) >= 16 for part in value.split(",")):
+        return None
+    return "must have at least 16 characters (several, separated by commas: the first signs, all are accepted)"
+
+
+def setting(env: str, default: Any, help_: str, *, check: Check | None = None, secret: bool = False) -> Any:
+    metadata = {"env": env, "help": help_, "check": check, "secret": secret}
+    return dataclasses.field(default=default, metadata=metadata, repr=not secret)
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    host: str = setting("CODEHUB_HOST", "127.0.0.1", "Address to listen on.")
+    port: int = setting("CODEHUB_PORT", 8000, "TCP port to listen on; 0 takes a free one.", check=between(0, 65535))
+    public_url: str | None = setting(
+        "CODEHUB_PUBLIC_URL",
+        None,
+        "What people type, when a TLS proxy stands in front; links and origin checks use it.",
+        check=url_of("http", "https"),
+    )
+    trusted_proxies: tuple[Network, ...] = setting(
+        "CODEHUB_TRUSTED_PROXIES", (), "Networks whose X-Forwarded-* headers are believed, separated by commas."
+    )
+    max_body_bytes: int = setting(
+        "CODEHUB_MAX_BODY_BYTES", 1_048_576, "Largest API request body, in bytes.", check=at_least(1024)
+    )
+    drain_seconds: float = setting(
+        "CODEHUB_DRAIN_SECONDS",
+        10.0,
+        "Seconds that requests under way may take to finish at a stop.",
+        check=at_least(0),
+    )
+    user: str | None = setting(
+        "CODEHUB_USER",
+        None,
+        "Unprivileged account for servers, API and proxy when started as root; `codehub` if there is one, else `nobody`.",
+    )
+
+
+@dataclass(frozen=True)
+class StorageConfig:
+    data_dir: pathlib.Path = setting(
+        "CODEHUB_DATA_DIR",
+        None,
+        "Where everything kept on this machine lives; /var/lib/codehub as root, ~/.local/share/codehub otherwise.",
+    )
+    database_url: str | None = setting(
+        "CODEHUB_DATABASE_URL",
+        None,
+        "PostgreSQL (14 or newer) to use; unset: one is started below the data directory.",
+        check=url_of("postgresql", "postgres"),
+        secret=True,
+    )
+    redis_url: str | None = setting(
+        "CODEHUB_REDIS_URL",
+        None,
+        "Redis or Valkey (6.2 or newer) to use; unset: one is started below the data directory.",
+        check=url_of("redis", "rediss", "unix"),
+        secret=True,
+    )
+    archive_url: str | None = setting(
+        "CODEHUB_ARCHIVE_URL",
+        None,
+        "Object store for archives; unset: the folder `archives` in the data directory.",
+        check=url_of("file", "s3"),
+    )
+    database_pool_size: int = setting(
+        "CODEHUB_DATABASE_POOL_SIZE", 10, "Database connections of one process, at most.", check=between(2, 500)
+    )
+
+
+@dataclass(frozen=True)
+class AuthConfig:
+    admin_token: str | None = setting(
+        "CODEHUB_ADMIN_TOKEN",
+        None,
+        "A bearer token that acts as the user `admin`, for automation.",
+        check=secret_enough,
+        secret=True,
+    )
+    secret_key: str | None = setting(
+        "CODEHUB_SECRET_KEY",
+        None,
+        "Signs cookies. Shared by all processes. To rotate, put the new one first: `new,old`. Unset: made and kept.",
+        check=secret_enough,
+        secret=True,
+    )
+    session_seconds: int = setting(
+        "CODEHUB_SESSION_SECONDS", 14 * 86400, "A browser unused for so many seconds is logged out.", check=at_least(60)
+    )
+    session_rotate_seconds: int = setting(
+        "CODEHUB_SESSION_ROTATE_SECONDS",
+        3600,
+        "A session's cookie is replaced after so many seconds.",
+        check=at_least(1),
+    )
+    login_link_seconds: int = setting(
+        "CODEHUB_LOGIN_LINK_SECONDS", 86400, "A login link is good for so many seconds, once.", check=at_least(60)
+    )
+    token_days: int = setting(
+        "CODEHUB_TOKEN_DAYS", 90, "Days that an access token is good for when nobody says otherwise.", check=at_least(1)
+    )
+
+
+@dataclass(frozen=True)
+class CoordinatorConfig:
+    housekeeping_interval: float = setting(
+        "COORDINATOR_HOUSEKEEPING_INTERVAL",
+        3600.0,
+        "Seconds between removals of what has expired.",
+        check=at_least(0.1),
+    )
+    history_days: int = setting(
+        "CODEHUB_HISTORY_DAYS", 90, "Days that history, audit and events are kept.", check=at_least(1)
+    )
+
+
+@dataclass(frozen=True)
+class LogConfig:
+    level: str = setting(
+        "CODEHUB_LOG_LEVEL", "info", "debug, info, warning or error.", check=one_of("debug", "info", "warning", "error")
+    )
+    format: str = setting(
+        "CODEHUB_LOG_FORMAT", "auto", "json, text, or auto: text on a terminal.", check=one_of("auto", "json", "text")
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    server: ServerConfig
+    storage: StorageConfig
+    auth: AuthConfig
+    coordinator: CoordinatorConfig
+    log: LogConfig
+
+    @property
+    def secure(self) -> bool:
+        """Do browsers come by TLS? Decides the cookies' names and flags."""
+        return (self.server.public_url or "").startswith("https://")
+
+
+# Read by the command line and the supervisor themselves, before or beside the groups.
+OTHER_NAMES = {"CODEHUB_SETTINGS": "Path of the settings file; unset: `codehub.toml` in the current directory, if any."}
+
+
+def load(environ: Mapping[str, str] | None = None, file: pathlib.Path | None = None) -> Settings:
+    """Read the settings. The environment wins over the file, the file over the defaults."""
+    env = os.environ if environ is None else environ
+    path = file or _settings_file(env)
+    from_file = _read_file(path) if path else {}
+    groups = {f.name: _load_group(f.type, env, from_file, path) for f in dataclasses.fields(Settings)}
+    return Settings(**groups)
+
+
+def to_environ(settings: Settings) -> dict[str, str]:
+    """The same settings as environment variables, for child processes that may not read our files."""
+    result = {}
+    for group in dataclasses.fields(settings):
+        values = getattr(settings, group.name)
+        for field in dataclasses.fields(values):
+            value = getattr(values, field.name)
+            if value not in (None, ()):
+                result[field.metadata["env"]] = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return result
+
+
+def describe() -> list[tuple[str, str, str]]:
+    """(name, default, meaning) of every setting, for the docs and `codehub settings`."""
+    rows = []
+    for group in dataclasses.fields(Settings):
+        for field in dataclasses.fields(typing.cast("type", group.type)):
+            default = "" if field.default in (None, ()) else str(field.default)
+            rows.append((field.metadata["env"], default, field.metadata["help"]))
+    return rows + [(name, "", meaning) for name, meaning in OTHER_NAMES.items()]
+
+
+def unknown_names(environ: Mapping[str, str]) -> list[str]:
+    """CODEHUB_ names in the environment that mean nothing here: most likely spelling mistakes."""
+    known = {name for name, _, _ in describe()}
+    return sorted(name for name in environ if name.startswith("CODEHUB_") and name not in known)
+
+
+def suggestion(name: str) -> str:
+    close = difflib.get_close_matches(name, [known for known, _, _ in describe()], n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _settings_file(env: Mapping[str, str]) -> pathlib.Path | None:
+    if named := env.get("CODEHUB_SETTINGS"):
+        return pathlib.Path(named)
+    here = pathlib.Path("codehub.toml")
+    return here if here.is_file() else None
+
+
+def _read_file(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise SettingsError(f"cannot read the settings file {path}: {e.strerror}") from e
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise SettingsError(f"{path} is not valid TOML: {e}") from e
+    known = {name for name, _, _ in describe()}
+    for name in values:
+        if name not in known:
+            raise SettingsError(f"{path}: unknown setting {name}{suggestion(name)}")
+    return values
+
+
+def _load_group(group: Any, env: Mapping[str, str], from_file: dict[str, Any], path: pathlib.Path | None) -> Any:
+    hints = typing.get_type_hints(group)
+    values = {}
+    for field in dataclasses.fields(group):
+        name = field.metadata["env"]
+        if env.get(name, "") != "":
+            values[field.name] = _parse(name, env[name], hints[field.name], field.metadata, where="")
+        elif name in from_file:
+            values[field.name] = _parse(name, from_file[name], hints[field.name], field.metadata, where=f" in {path}")
+        elif name == "CODEHUB_DATA_DIR":
+            values[field.name] = _default_data_dir(env)
+    return group(**values)
+
+
+def _parse(name: str, raw: Any, hint: Any, metadata: Mapping[str, Any], where: str) -> Any:
+    shown = "…" if metadata["secret"] else repr(raw)
+    try:
+        value = _convert(raw, hint)
+    except (ValueError, TypeError) as e:
+        raise SettingsError(f"{name}={shown}{where}: {e}") from e
+    complaint = metadata["check"](value) if metadata["check"] else None
+    if complaint:
+        raise SettingsError(f"{name}={shown}{where}: {complaint}")
+    return value
+
+
+def _convert(raw: Any, hint: Any) -> Any:
+    if isinstance(hint, types.UnionType):
+        hint = typing.get_args(hint)[0]
+    if hint is pathlib.Path:
+        return pathlib.Path(raw).expanduser().absolute()
+    if hint in (int, float):
+        try:
+            return hint(raw)
+        except ValueError:
+            raise ValueError(f"must be {'a whole number' if hint is int else 'a number'}") from None
+    if typing.get_origin(hint) is tuple:
+        parts = raw.split(",") if isinstance(raw, str) else raw
+        return tuple(ip_network(part.strip(), strict=False) for part in parts if part.strip())
+    if not isinstance(raw, str):
+        raise TypeError("must be text in quotes")
+    return raw
+
+
+def _default_data_dir(env: Mapping[str, str]) -> pathlib.Path:
+    if os.geteuid() == 0:
+        return pathlib.Path("/var/lib/codehub")
+    base = env.get("XDG_DATA_HOME") or pathlib.Path(env.get("HOME") or "~").expanduser() / ".local" / "share"
+    return pathlib.Path(base) / "codehub"

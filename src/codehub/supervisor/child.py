@@ -1,0 +1,119 @@
+"""One child process: how it is started, and kept running. Used by `supervisor.serve` for servers and roles alike."""
+
+import asyncio
+import os
+import pathlib
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from codehub import logs, metrics
+from codehub.clock import Clock
+from codehub.supervisor.privileges import Account, View, enter
+from codehub.supervisor.processes import Ledger
+
+log = logs.get()
+STEADY_SECONDS = 30.0  # a child that lived so long starts afresh in the back-off
+LONGEST_PAUSE = 15.0
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything about a child that does not change between its lives."""
+
+    name: str
+    command: tuple[str, ...]
+    account: Account | None
+    view: View = View(())
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pass_fds: tuple[int, ...] = ()
+    directory: pathlib.Path | None = None
+    log_file: pathlib.Path | None = None  # None: the supervisor's own output
+    stop_signal: int = signal.SIGTERM
+    stop_seconds: float = 15.0
+    before: Callable[[], None] = lambda: None  # clears what an earlier life left in the way
+
+
+async def spawn(spec: Spec) -> asyncio.subprocess.Process:
+    parent = os.getpid()
+    spec.before()
+    output = None if spec.log_file is None else spec.log_file.open("ab")
+    try:
+        return await asyncio.create_subprocess_exec(
+            *spec.command,
+            env=dict(spec.environment),
+            cwd=spec.directory,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=spec.pass_fds,
+            # A session of its own: Ctrl-C reaches the supervisor alone, which then stops everything in order.
+            start_new_session=True,
+            preexec_fn=lambda: enter(spec.account, spec.view, parent, spec.stop_signal),
+        )
+    finally:
+        if output:
+            output.close()
+
+
+class Child:
+    """Keeps one process running until told to stop."""
+
+    def __init__(self, spec: Spec, ledger: Ledger, clock: Clock) -> None:
+        self.spec = spec
+        self._ledger = ledger
+        self._clock = clock
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+        self.failures = 0  # lives in a row that were short
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._keep_alive(), name=f"child-{self.spec.name}")
+
+    async def _keep_alive(self) -> None:
+        while not self._stopping:
+            born = self._clock.monotonic()
+            code = await self._live_once()
+            if self._stopping:
+                return
+            steady = self._clock.monotonic() - born >= STEADY_SECONDS
+            self.failures = 1 if steady else self.failures + 1
+            pause = min(0.25 * 2 ** (self.failures - 1), LONGEST_PAUSE)
+            log.warning("Process ended, starting it again", process=self.spec.name, exit_code=code, pause=pause)
+            metrics.RESTARTS.labels(self.spec.name).inc()
+            await self._clock.sleep(pause)
+
+    async def _live_once(self) -> int | None:
+        try:
+            self._process = await spawn(self.spec)
+        except OSError as e:
+            log.error("Process could not be started", process=self.spec.name, error=str(e))
+            return None
+        pid = self._process.pid
+        self._ledger.note(self.spec.name, pid, self.spec.stop_signal)
+        log.debug("Process started", process=self.spec.name, pid=pid)
+        code = await self._process.wait()
+        self._ledger.forget(self.spec.name)
+        metrics.forget_process(pid)
+        return code
+
+    async def stop(self) -> None:
+        """Ask, wait, insist."""
+        self._stopping = True
+        process = self._process
+        if process and process.returncode is None:
+            process.send_signal(self.spec.stop_signal)
+            try:
+                await asyncio.wait_for(process.wait(), self.spec.stop_seconds)
+            except TimeoutError:
+                log.warning("Process did not stop in time, ending it", process=self.spec.name)
+                process.kill()
+                await process.wait()
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)

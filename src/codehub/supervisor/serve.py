@@ -1,0 +1,184 @@
+"""`codehub serve`: the order in which everything starts and stops, and the few lines a person sees."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from codehub import logs, metrics
+from codehub.clock import Clock
+from codehub.db import migrate
+from codehub.embedded.datadir import DataDir
+from codehub.errors import StartError
+from codehub.settings import Settings, to_environ
+from codehub.supervisor.child import Child, Spec
+from codehub.supervisor.privileges import needed_trees, service_account, view_for
+from codehub.supervisor.processes import Ledger
+from codehub.supervisor.servers import Servers, Urls
+
+log = logs.get()
+READY_SECONDS = 60.0
+# Who needs root's rights when we have them: only what starts other people's programs.
+PRIVILEGED_ROLES = {"coordinator"}
+
+
+def open_socket(settings: Settings) -> socket.socket:
+    """The listening socket. It is ours, not the API's: a role that restarts loses no connection that waits."""
+    host, port = settings.server.host, settings.server.port
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+            0
+        ]
+        listener = socket.socket(family, kind)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except socket.gaierror as e:
+        raise StartError(f"CODEHUB_HOST={host}: {e.strerror}") from e
+    except OSError as e:
+        raise StartError(f"cannot listen on {host}:{port}: {e.strerror}. Set CODEHUB_PORT to a free port.") from e
+    listener.setblocking(False)
+    return listener
+
+
+def base_url(settings: Settings, listener: socket.socket) -> str:
+    """Where people reach us."""
+    if settings.server.public_url:
+        return settings.server.public_url.rstrip("/")
+    host, port = listener.getsockname()[:2]
+    shown = "127.0.0.1" if host == "0.0.0.0" else f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}"
+
+
+class Supervisor:
+    """Holds the listening socket, the servers and the roles of one instance."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._data = DataDir(settings.storage.data_dir)
+        self._ledger = Ledger(self._data.run / "children.json")
+        self._servers = Servers(settings, self._data, self._ledger, clock)
+        self._roles: list[Child] = []
+        self._socket: socket.socket | None = None
+
+    async def start(self) -> tuple[Urls, str]:
+        """Bring everything up, in order; returns the servers' URLs and the address people use."""
+        if left := self._ledger.end_leftovers():
+            log.info("Ended what an earlier run had left behind", processes=left)
+        self._socket = open_socket(self._settings)
+        self._fresh_metrics()
+        urls = await self._servers.start()
+        await self._migrate(urls)
+        url = base_url(self._settings, self._socket)
+        for role, arguments, fds in (
+            ("api", ("--fd", str(self._socket.fileno())), (self._socket.fileno(),)),
+            ("coordinator", (), ()),
+        ):
+            child = Child(self._role(role, arguments, fds, urls, url), self._ledger, self._clock)
+            child.start()
+            self._roles.append(child)
+        await self._wait_ready()
+        return urls, url
+
+    def _fresh_metrics(self) -> None:
+        """Counters of this run; those of the run before would be added to them."""
+        folder = self._data.run / "metrics"
+        for old in folder.glob("*.db"):
+            old.unlink(missing_ok=True)
+        os.environ[metrics.MULTIPROC] = str(folder)
+
+    async def _migrate(self, urls: Urls) -> None:
+        if self._settings.storage.database_url is None:
+            for migration in await migrate.migrate(urls.database):
+                log.info("Migrated the database", version=migration.version, name=migration.name)
+
+    def _role(self, role: str, arguments: tuple[str, ...], fds: tuple[int, ...], urls: Urls, url: str) -> Spec:
+        account = None if role in PRIVILEGED_ROLES else self._servers.account
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("CODEHUB_")},
+            **to_environ(self._settings),
+            "CODEHUB_DATABASE_URL": urls.database,
+            "CODEHUB_REDIS_URL": urls.redis,
+            "CODEHUB_PUBLIC_URL": url,
+            "CODEHUB_SECRET_KEY": self._settings.auth.secret_key or self._data.secret("signing-key"),
+            **({"HOME": "/nonexistent", "USER": account.name, "LOGNAME": account.name} if account else {}),
+        }
+        return Spec(
+            role,
+            (sys.executable, "-m", "codehub", role, *arguments),
+            account,
+            view_for(account, [*needed_trees(), self._data.root, self._data.run]),
+            environment,
+            fds,
+            directory=self._data.run,
+            stop_seconds=self._settings.server.drain_seconds + 5,
+        )
+
+    async def _wait_ready(self) -> None:
+        """Until the API answers `/readyz`. A role that keeps dying has said why in its own log line."""
+        deadline = self._clock.monotonic() + READY_SECONDS
+        while not await self._is_ready():
+            if self._clock.monotonic() > deadline or any(role.failures >= 5 for role in self._roles):
+                raise StartError("the API does not become ready; the lines above say why")
+            await self._clock.sleep(0.05)
+
+    async def _is_ready(self) -> bool:
+        assert self._socket  # noqa: S101 (opened by `start`)
+        host, port = self._socket.getsockname()[:2]
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        try:
+            async with asyncio.timeout(5):
+                reader, writer = await asyncio.open_connection(host, port)
+                writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                status = await reader.readline()
+                writer.close()
+        except (OSError, TimeoutError):
+            return False
+        return b" 200 " in status
+
+    async def stop(self) -> None:
+        """First whoever talks to people, then the loops, then what they all stand on."""
+        if self._socket:
+            self._socket.close()
+        for role in self._roles:
+            await role.stop()
+        await self._servers.stop()
+
+
+async def serve(settings: Settings, clock: Clock, greet: Callable[[Urls, str], Awaitable[None]]) -> None:
+    """Run until told to stop. `greet` is called once everything answers: it speaks to whoever started us."""
+    told_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
+    data = DataDir(settings.storage.data_dir)
+    lock = data.lock()
+    try:
+        data.prepare(service_account(settings.server.user))
+        supervisor = Supervisor(settings, clock)
+        try:
+            await _run_until(told_to_stop, _run(supervisor, greet))
+        finally:
+            log.info("Stopping")
+            await supervisor.stop()
+    finally:
+        os.close(lock)
+
+
+async def _run(supervisor: Supervisor, greet: Callable[[Urls, str], Awaitable[None]]) -> None:
+    await greet(*await supervisor.start())
+    await asyncio.Event().wait()
+
+
+async def _run_until(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Also a start that is still under way ends when told to."""
+    tasks = {asyncio.create_task(work), asyncio.create_task(event.wait())}
+    done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    for task in done:
+        task.result()

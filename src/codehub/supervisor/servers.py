@@ -1,0 +1,91 @@
+"""The embedded servers, as the settings ask for them: used by `serve`, by commands that need a database, and by tests."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from codehub import logs
+from codehub.clock import Clock, SystemClock
+from codehub.embedded import postgres, redis
+from codehub.embedded.datadir import DataDir, InUseError
+from codehub.settings import Settings
+from codehub.supervisor.child import Child
+from codehub.supervisor.privileges import Account, needed_trees, service_account, view_for
+from codehub.supervisor.processes import Ledger
+
+log = logs.get()
+
+
+@dataclass(frozen=True)
+class Urls:
+    database: str = field(repr=False)
+    redis: str = field(repr=False)
+
+
+class Servers:
+    def __init__(
+        self, settings: Settings, data: DataDir, ledger: Ledger, clock: Clock, *, durable: bool = True
+    ) -> None:
+        self._settings = settings
+        self._data = data
+        self._ledger = ledger
+        self._clock = clock
+        self._durable = durable
+        self.account: Account | None = service_account(settings.server.user)
+        self.view = view_for(self.account, [*needed_trees(), data.root, data.run])
+        self._children: list[Child] = []
+
+    async def start(self) -> Urls:
+        """Start what no URL was given for, both at once, and wait until they answer."""
+        storage = self._settings.storage
+        waits = []
+        if storage.database_url is None:
+            await postgres.stop_leftover(self._data)
+            await postgres.ensure_cluster(self._data, self.account, self.view)
+            self._run(Child(postgres.server(self._data, self.account, self.view, durable=self._durable), *self._keep))
+            waits.append(postgres.wait_ready(self._data, self._clock))
+        if storage.redis_url is None:
+            self._run(Child(redis.server(self._data, self.account, self.view, durable=self._durable), *self._keep))
+            waits.append(redis.wait_ready(self._data, self._clock))
+        await asyncio.gather(*waits)
+        return Urls(storage.database_url or self._data.database_url, storage.redis_url or self._data.redis_url)
+
+    @property
+    def _keep(self) -> tuple[Ledger, Clock]:
+        return self._ledger, self._clock
+
+    def _run(self, child: Child) -> None:
+        self._children.append(child)
+        child.start()
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(child.stop() for child in self._children))
+
+    def pids(self) -> dict[str, int | None]:
+        return {child.spec.name: child.pid for child in self._children}
+
+
+@asynccontextmanager
+async def reachable(settings: Settings) -> AsyncIterator[Urls]:
+    """URLs of servers that answer: given ones, those of a running instance, or our own for as long as it takes."""
+    storage = settings.storage
+    if storage.database_url and storage.redis_url:
+        yield Urls(storage.database_url, storage.redis_url)
+        return
+    data = DataDir(storage.data_dir)
+    try:
+        lock = data.lock()
+    except InUseError:  # somebody serves: use what they run
+        yield Urls(storage.database_url or data.database_url, storage.redis_url or data.redis_url)
+        return
+    data.prepare(service_account(settings.server.user))
+    ledger = Ledger(data.run / "children.json")
+    ledger.end_leftovers()
+    servers = Servers(settings, data, ledger, SystemClock())
+    try:
+        yield await servers.start()
+    finally:
+        await servers.stop()
+        os.close(lock)

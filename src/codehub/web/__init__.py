@@ -1,0 +1,1 @@
+"""HTTP: the application, its middleware, problem bodies (error to status, once), pages."""

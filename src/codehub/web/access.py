@@ -1,0 +1,61 @@
+"""Turns a request's cookie or bearer token into a `Caller`: the dependency that every API route names."""
+
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from codehub.audit.model import Origin
+from codehub.auth import rules
+from codehub.auth.model import Caller
+from codehub.errors import UnauthenticatedError
+from codehub.settings import Settings
+from codehub.web.middleware import SAFE_METHODS
+
+
+def cookie_name(settings: Settings) -> str:
+    """`__Host-` makes browsers refuse it from anywhere but this very host, by TLS."""
+    return "__Host-codehub" if settings.secure else "codehub"
+
+
+def set_cookie(request: Request, settings: Settings, value: str, *, max_age: int | None = None) -> None:
+    """Let the answer carry the session cookie; an empty value takes it away."""
+    age = 0 if not value else max_age or settings.auth.session_seconds
+    flags = "; Secure" if settings.secure else ""
+    request.state.cookies.append(
+        f"{cookie_name(settings)}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{flags}"
+    )
+
+
+def origin_of(request: Request) -> Origin:
+    return Origin("nobody", request.state.request_id, request.state.address)
+
+
+async def visitor(request: Request) -> Caller | None:
+    """Who is asking, if they say so. A bearer token goes before a cookie; a bad one is refused, not ignored."""
+    services = request.app.state.services
+    authorization = request.headers.get("authorization")
+    cookie = request.cookies.get(cookie_name(services.settings))
+    if authorization is not None:
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise UnauthenticatedError("only `Authorization: Bearer` is understood")
+        caller = await services.credentials.by_token(token.strip())
+    elif cookie:
+        caller, new_cookie = await services.credentials.by_cookie(cookie)
+        if new_cookie:
+            set_cookie(request, services.settings, new_cookie)
+    else:
+        return None
+    return replace(caller, request_id=request.state.request_id, address=request.state.address)
+
+
+async def require_login(request: Request) -> Caller:
+    caller = await visitor(request)
+    if caller is None:
+        raise UnauthenticatedError("log in, or send `Authorization: Bearer …`")
+    rules.require_scope(caller, writes=request.method not in SAFE_METHODS)
+    return caller
+
+
+LoggedIn = Annotated[Caller, Depends(require_login)]

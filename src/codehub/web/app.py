@@ -1,0 +1,70 @@
+"""The API application: routers of all capabilities, problem bodies, middleware, documentation."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+
+from codehub import __version__
+from codehub.audit import api as audit_api
+from codehub.auth import api as auth_api
+from codehub.coordinator import api as coordinator_api
+from codehub.web import health, pages, problems
+from codehub.web.middleware import BodyLimit, RequestContext, SameOriginWrites
+from codehub.wiring import Services
+
+ABOUT = "Self-hosted coding labs. Log in with a cookie, or send `Authorization: Bearer …`."
+ROUTERS = (health.router, auth_api.router, audit_api.router, coordinator_api.router, pages.router)
+
+
+def create_app(services: Services) -> FastAPI:
+    settings = services.settings
+    app = FastAPI(
+        title="CodeHub",
+        version=__version__,
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        middleware=[
+            Middleware(RequestContext, server=settings.server, secure=settings.secure),
+            Middleware(BodyLimit, limit=settings.server.max_body_bytes),
+            Middleware(SameOriginWrites, public_url=settings.server.public_url),
+            Middleware(GZipMiddleware, minimum_size=1024),
+        ],
+    )
+    app.state.services = services
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.mount("/static", pages.static_files(), name="static")
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        components = schema.setdefault("components", {})
+        components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+        _tidy_schemas(components.setdefault("schemas", {}))
+        for path, operations in schema["paths"].items():
+            for operation in operations.values():
+                _tidy_operation(path, operation)
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
+def _tidy_schemas(schemas: dict[str, Any]) -> None:
+    """Our problems instead of the framework's."""
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Problem"] = problems.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(schemas["Problem"].pop("$defs", {}))
+
+
+def _tidy_operation(path: str, operation: dict[str, Any]) -> None:
+    operation["responses"].pop("422", None)
+    if path.startswith("/api/"):
+        operation["security"] = [{"bearer": []}]

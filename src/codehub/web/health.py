@@ -1,0 +1,69 @@
+"""`/healthz` (alive), `/readyz` (can serve), `/metrics`: for probes and Prometheus."""
+
+import asyncio
+from typing import Literal
+
+import redis.exceptions
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from codehub import metrics
+from codehub.db import migrate
+from codehub.errors import CodeHubError
+from codehub.logs import redact_text
+
+router = APIRouter(tags=["health"])
+PROBE_SECONDS = 2.0
+
+
+class Alive(BaseModel):
+    status: Literal["alive"] = "alive"
+
+
+class Readiness(BaseModel):
+    ready: bool
+    checks: dict[str, str]
+
+
+@router.get("/healthz")
+async def healthz() -> Alive:
+    """This process runs and answers. Asks nobody else."""
+    return Alive()
+
+
+@router.get("/readyz", responses={503: {"model": Readiness, "description": "Something it needs is away."}})
+async def readyz(request: Request, response: Response) -> Readiness:
+    """Can it serve? Says what is missing."""
+    names = ("database", "redis")
+    results = await asyncio.gather(_database(request), _redis(request))
+    ready = all(result == "ok" for result in results)
+    response.status_code = 200 if ready else 503
+    return Readiness(ready=ready, checks=dict(zip(names, results, strict=True)))
+
+
+async def _database(request: Request) -> str:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS), request.app.state.services.database.connection() as c:
+            await migrate.require_current(c)
+    except TimeoutError:
+        return "no answer in time"
+    except CodeHubError as e:
+        return redact_text(e.detail)
+    return "ok"
+
+
+async def _redis(request: Request) -> str:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await request.app.state.services.redis.ping()
+    except TimeoutError:
+        return "no answer in time"
+    except (redis.exceptions.RedisError, OSError) as e:
+        return redact_text(str(e))
+    return "ok"
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def prometheus() -> Response:
+    content, media_type = metrics.render()
+    return Response(content, headers={"content-type": media_type})

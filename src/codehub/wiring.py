@@ -1,0 +1,62 @@
+"""The composition root: builds what the API needs, once, and hands it around. The only place that knows everybody."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import redis.asyncio
+from starlette.requests import Request
+
+from codehub.audit.service import AuditLog
+from codehub.auth.credentials import CHANNEL, Credentials
+from codehub.auth.service import People
+from codehub.clock import Clock
+from codehub.db import Database, Listener, migrate
+from codehub.errors import StartError
+from codehub.settings import Settings
+
+REDIS_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Services:
+    settings: Settings
+    clock: Clock
+    database: Database
+    redis: redis.asyncio.Redis
+    listener: Listener
+    credentials: Credentials
+    people: People
+    audit: AuditLog
+
+    def base_url(self, request: Request) -> str:
+        """Where this person reached us, for links we hand out."""
+        return (self.settings.server.public_url or str(request.base_url)).rstrip("/")
+
+
+def open_redis(url: str) -> redis.asyncio.Redis:
+    """Nothing waits for Redis for ever. It connects on first use and again after an outage."""
+    return redis.asyncio.Redis.from_url(url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS)
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Services]:
+    """Connect everything; `settings` must name both servers and a secret key by now."""
+    storage, auth = settings.storage, settings.auth
+    if not (storage.database_url and storage.redis_url and auth.secret_key):
+        raise StartError("set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `codehub serve`")
+    database = await Database.open(storage.database_url, size=storage.database_pool_size)
+    client = open_redis(storage.redis_url)
+    listener = Listener(storage.database_url, clock)
+    try:
+        async with database.connection() as c:
+            await migrate.require_current(c)
+        credentials = Credentials(database, clock, auth, auth.secret_key)
+        listener.subscribe(CHANNEL, credentials.forget)
+        listener.start()
+        people = People(database, clock, auth, credentials)
+        yield Services(settings, clock, database, client, listener, credentials, people, AuditLog(database, clock))
+    finally:
+        await listener.stop()
+        await client.aclose()
+        await database.close()
