@@ -1,0 +1,128 @@
+"""Fixtures: servers once per run, a fresh database and an empty Redis per test, virtual time, the real platform."""
+
+import itertools
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import asyncpg
+import pytest
+import redis.asyncio
+
+from codehub import settings as config
+from codehub.db import Database
+from codehub.settings import Settings
+from codehub.wiring import Services, open_services
+from tests.platform import Platform, running
+from tests.servers import TEMPLATE, Runner, TestServers
+from tests.virtual_time import ManualClock
+
+_numbers = itertools.count(1)
+_runner: Runner | None = None
+
+
+def _is_worker(session_config: pytest.Config) -> bool:
+    return hasattr(session_config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whoever comes first starts the servers: the controller of a parallel run, or the only process."""
+    global _runner  # noqa: PLW0603
+    if not _is_worker(config) and not config.option.collectonly:
+        _runner = Runner()
+        config.stash[_SERVERS] = _runner.start()
+
+
+def pytest_configure_node(node: Any) -> None:
+    servers = node.config.stash[_SERVERS]
+    node.workerinput["servers"] = (servers.database_url, servers.redis_url)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _runner and not _is_worker(config):
+        _runner.stop()
+
+
+_SERVERS = pytest.StashKey[TestServers]()
+
+
+@pytest.fixture(scope="session")
+def servers(request: pytest.FixtureRequest) -> TestServers:
+    if _is_worker(request.config):
+        return TestServers(*request.config.workerinput["servers"])  # type: ignore[attr-defined]
+    return request.config.stash[_SERVERS]
+
+
+@pytest.fixture
+async def database_url(servers: TestServers) -> AsyncIterator[str]:
+    """A copy of the migrated database, this test's alone."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    admin = await asyncpg.connect(servers.database("postgres"))
+    await admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+    yield servers.database(name)
+    await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await admin.close()
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    opened = await Database.open(database_url, size=10)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def redis_url(servers: TestServers) -> AsyncIterator[str]:
+    """An empty Redis database of this worker."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    url = servers.redis(int(worker.removeprefix("gw")) % 16)
+    async with redis.asyncio.Redis.from_url(url) as client:
+        await client.flushdb()
+        yield url
+        await client.flushdb()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def settings(database_url: str, redis_url: str, tmp_path: pathlib.Path) -> Settings:
+    return config.load(
+        {
+            "CODEHUB_DATA_DIR": str(tmp_path / "data"),
+            "CODEHUB_DATABASE_URL": database_url,
+            "CODEHUB_REDIS_URL": redis_url,
+            "CODEHUB_SECRET_KEY": "a-signing-key-for-tests",
+            "CODEHUB_ADMIN_TOKEN": "an-admin-token-for-tests",
+        }
+    )
+
+
+@pytest.fixture
+async def services(settings: Settings, clock: ManualClock) -> AsyncIterator[Services]:
+    async with open_services(settings, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def data_dir() -> Iterator[pathlib.Path]:
+    """A short path that an unprivileged account can reach, unlike pytest's own."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
+    folder.chmod(0o755)
+    yield folder / "data"
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def platform() -> Iterator[Platform]:
+    """The real `codehub serve`, one for all tests of a file that leave it as they found it."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
+    folder.chmod(0o755)
+    with running(folder / "data") as started:
+        yield started
+    shutil.rmtree(folder, ignore_errors=True)

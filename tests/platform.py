@@ -1,0 +1,142 @@
+"""The real `codehub serve` as a subprocess, with a client: what a person's machine runs."""
+
+import asyncio
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+
+CODEHUB = (sys.executable, "-m", "codehub")
+ADMIN_TOKEN = "an-admin-token-for-tests"
+START_SECONDS = 90.0
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """What the shell would have: nothing of ours from outside gets in."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CODEHUB_", "COORDINATOR_", "PYTEST", "PROMETHEUS"))}
+    return {**kept, "CODEHUB_ADMIN_TOKEN": ADMIN_TOKEN, "CODEHUB_PORT": "0", **more}
+
+
+def codehub(*arguments: str, timeout: float = 90, **env: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end."""
+    return subprocess.run(
+        [*CODEHUB, *arguments], env=clean_environment(**env), capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+class Platform:
+    """One `codehub serve` on a data directory."""
+
+    def __init__(self, data_dir: pathlib.Path, **env: str) -> None:
+        self.data_dir = data_dir
+        self._env = clean_environment(CODEHUB_DATA_DIR=str(data_dir), **env)
+        self._output = data_dir.parent / f"{data_dir.name}.out"
+        self._errors = data_dir.parent / f"{data_dir.name}.err"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+
+    def start(self) -> "Platform":
+        """Start and wait until it says that it is ready."""
+        self.launch()
+        deadline = time.monotonic() + START_SECONDS
+        while not (found := re.search(r"CodeHub is ready: (\S+)[\s\S]*Stop with", self.output())):
+            assert self.process
+            assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.errors()}"
+            assert time.monotonic() < deadline, f"not ready in time:\n{self.errors()}"
+            time.sleep(0.05)
+        self.url = found[1]
+        return self
+
+    def launch(self) -> None:
+        with self._output.open("wb") as out, self._errors.open("ab") as err:
+            # A session of its own, so that the whole tree can be found and nothing else is hit.
+            self.process = subprocess.Popen(
+                [*CODEHUB, "serve"], env=self._env, stdout=out, stderr=err, start_new_session=True
+            )
+
+    def output(self) -> str:
+        return self._output.read_text() if self._output.exists() else ""
+
+    def errors(self) -> str:
+        return self._errors.read_text() if self._errors.exists() else ""
+
+    def login_link(self) -> str | None:
+        found = re.search(r"http\S+/login/\S+", self.output())
+        return found[0] if found else None
+
+    def children(self) -> dict[str, int]:
+        """Name → pid of the supervisor's children, as it noted them."""
+        import json
+
+        noted = json.loads((self.data_dir / "run" / "children.json").read_text())
+        return {name: identity["pid"] for name, (identity, _) in noted.items()}
+
+    def stop(self) -> int:
+        """As Ctrl-C or systemd would; returns the exit code."""
+        if self.process is None:
+            return 0
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(60)
+        self.process = None
+        return code
+
+    def kill_tree(self) -> None:
+        """kill -9 of the supervisor and everything below it, all at once as far as that is possible."""
+        assert self.process
+        tree = _descendants(self.process.pid)
+        for pid in [self.process.pid, *tree]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(10)
+        self.process = None
+
+    @contextlib.asynccontextmanager
+    async def client(self, token: str | None = ADMIN_TOKEN) -> AsyncIterator[aiohttp.ClientSession]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        timeout = aiohttp.ClientTimeout(total=30)
+        jar = aiohttp.CookieJar(unsafe=True)  # cookies for an address without a name
+        async with aiohttp.ClientSession(self.url, headers=headers, timeout=timeout, cookie_jar=jar) as session:
+            yield session
+
+    async def wait_for(self, path: str, status: int, seconds: float = 30) -> dict[str, Any]:
+        """Ask until the answer has this status; a refused or broken connection is no answer."""
+        async with asyncio.timeout(seconds), self.client() as client:
+            while True:
+                with contextlib.suppress(aiohttp.ClientError, ConnectionError):
+                    async with client.get(path) as answer:
+                        if answer.status == status:
+                            body: dict[str, Any] = await answer.json()
+                            return body
+                await asyncio.sleep(0.05)
+
+
+def _descendants(pid: int) -> list[int]:
+    parents: dict[int, int] = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, ValueError):
+                stat = (entry / "stat").read_text()
+                parents[int(entry.name)] = int(stat[stat.rindex(")") + 2 :].split()[1])
+    found, frontier = [], {pid}
+    while frontier:
+        frontier = {child for child, parent in parents.items() if parent in frontier}
+        found += sorted(frontier)
+    return found
+
+
+@contextlib.contextmanager
+def running(data_dir: pathlib.Path, **env: str) -> Iterator[Platform]:
+    platform = Platform(data_dir, **env)
+    try:
+        yield platform.start()
+    finally:
+        platform.stop()

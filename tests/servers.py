@@ -1,0 +1,104 @@
+"""Real PostgreSQL and Redis for a test run: started once by the first process, shared by all workers.
+
+Everything but durability is as in the product: the same start code, sockets, passwords. fsync is off, because tests of
+what survives a crash start servers of their own.
+"""
+
+import asyncio
+import contextlib
+import os
+import pathlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from codehub import settings
+from codehub.clock import SystemClock
+from codehub.db import migrate
+from codehub.embedded.datadir import DataDir
+from codehub.supervisor.privileges import service_account
+from codehub.supervisor.processes import Ledger
+from codehub.supervisor.servers import Servers, Urls
+
+TEMPLATE = "codehub_template"
+
+
+@dataclass(frozen=True)
+class TestServers:
+    """What workers need to know; travels to them as text."""
+
+    __test__ = False
+    database_url: str
+    redis_url: str
+
+    def database(self, name: str) -> str:
+        return self.database_url.replace("/codehub?", f"/{name}?")
+
+    def redis(self, number: int) -> str:
+        return f"{self.redis_url}?db={number}"
+
+
+class Runner:
+    """Runs the servers in a loop of its own, in a thread, for as long as the test run takes."""
+
+    def __init__(self) -> None:
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-test-"))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._servers: Servers | None = None
+
+    def start(self) -> TestServers:
+        # Forking (and so the "die with me" of the children) has to happen in the main thread.
+        urls = self._loop.run_until_complete(self._start())
+        self._thread.start()
+        return TestServers(urls.database, urls.redis)
+
+    async def _start(self) -> Urls:
+        config = settings.load({"CODEHUB_DATA_DIR": str(self._folder / "data")})
+        data = DataDir(config.storage.data_dir)
+        data.lock()
+        data.prepare(service_account(None))
+        self._servers = Servers(config, data, Ledger(data.run / "children.json"), SystemClock(), durable=False)
+        urls = await self._servers.start()
+        await _make_template(urls.database)
+        return urls
+
+    def stop(self) -> None:
+        if self._servers and self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._servers.stop(), self._loop).result(60)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+async def _make_template(url: str) -> None:
+    """A migrated database that every test gets a copy of."""
+    admin = await asyncpg.connect(url)
+    await admin.execute(f"CREATE DATABASE {TEMPLATE}")
+    await admin.close()
+    await migrate.migrate(url.replace("/codehub?", f"/{TEMPLATE}?"))
+
+
+@contextlib.contextmanager
+def environment(**values: str | None) -> Iterator[None]:
+    """The process environment with these names changed; None takes one away."""
+    before: dict[str, Any] = {name: os.environ.get(name) for name in values}
+    _set(values)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
