@@ -12,9 +12,10 @@ import asyncpg
 import pytest
 import redis.asyncio
 
+from codehub import logs
 from codehub import settings as config
 from codehub.db import Database
-from codehub.settings import Settings
+from codehub.settings import LogConfig, Settings
 from codehub.wiring import Services, open_services
 from tests.platform import Platform, running
 from tests.servers import TEMPLATE, Runner, TestServers
@@ -31,6 +32,7 @@ def _is_worker(session_config: pytest.Config) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Whoever comes first starts the servers: the controller of a parallel run, or the only process."""
     global _runner  # noqa: PLW0603
+    logs.configure(LogConfig(level="warning", format="text"), "test")
     if not _is_worker(config) and not config.option.collectonly:
         _runner = Runner()
         config.stash[_SERVERS] = _runner.start()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -21,15 +22,15 @@ START_SECONDS = 90.0
 
 def clean_environment(**more: str) -> dict[str, str]:
     """What the shell would have: nothing of ours from outside gets in."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CODEHUB_", "COORDINATOR_", "PYTEST", "PROMETHEUS"))}
+    ours = ("CODEHUB_", "COORDINATOR_", "PYTEST", "PROMETHEUS")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**kept, "CODEHUB_ADMIN_TOKEN": ADMIN_TOKEN, "CODEHUB_PORT": "0", **more}
 
 
-def codehub(*arguments: str, timeout: float = 90, **env: str) -> "subprocess.CompletedProcess[str]":
+def codehub(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
     """Run a command to its end."""
-    return subprocess.run(
-        [*CODEHUB, *arguments], env=clean_environment(**env), capture_output=True, text=True, timeout=timeout, check=False
-    )
+    command, environment = [*CODEHUB, *arguments], clean_environment(**env)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90, check=False)
 
 
 class Platform:
@@ -74,8 +75,6 @@ class Platform:
 
     def children(self) -> dict[str, int]:
         """Name → pid of the supervisor's children, as it noted them."""
-        import json
-
         noted = json.loads((self.data_dir / "run" / "children.json").read_text())
         return {name: identity["pid"] for name, (identity, _) in noted.items()}
 
@@ -92,7 +91,7 @@ class Platform:
     def kill_tree(self) -> None:
         """kill -9 of the supervisor and everything below it, all at once as far as that is possible."""
         assert self.process
-        tree = _descendants(self.process.pid)
+        tree = descendants(self.process.pid)
         for pid in [self.process.pid, *tree]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -119,7 +118,7 @@ class Platform:
                 await asyncio.sleep(0.05)
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     parents: dict[int, int] = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -48,6 +48,7 @@ class Runner:
 
     def __init__(self) -> None:
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-test-"))
+        self._folder.chmod(0o755)  # the platform under test may run as another account
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._servers: Servers | None = None

@@ -12,9 +12,11 @@ from rich.table import Table
 from codehub import __version__, logs
 from codehub import settings as config
 from codehub.auth.cli import tokens, users
+from codehub.backup.cli import backup, restore
 from codehub.clock import SystemClock
 from codehub.command import load_settings, with_servers
 from codehub.db import migrate as migrations
+from codehub.doctor.cli import doctor
 from codehub.errors import CodeHubError
 from codehub.settings import Settings
 from codehub.supervisor.servers import Urls
@@ -107,5 +109,8 @@ def settings() -> None:
     Console().print(table)
 
 
+app.command(rich_help_panel=OPERATE)(backup)
+app.command(rich_help_panel=OPERATE)(restore)
+app.command(rich_help_panel=OPERATE)(doctor)
 app.add_typer(users, name="user", rich_help_panel=PEOPLE)
 app.add_typer(tokens, name="token", rich_help_panel=PEOPLE)

@@ -6,7 +6,7 @@ Every line carries the role and, through context variables, the id of the reques
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -19,8 +19,10 @@ SECRET_NAMES = re.compile(
 # Names that only sound secret: counts and public ids.
 HARMLESS = {"token_id", "tokens", "waiting_token"}
 SECRET_TEXT = (
-    (re.compile(r"(://[^/@\s:]*:)[^@/\s]+@"), r"\1***@"),
+    (re.compile(r"(://[^/@\s:]*:)[^/\s]+@"), r"\1***@"),
+    (re.compile(r"(?i)\b((?:password|passwd|secret|token)=)[^\s&\"']+"), r"\1***"),
     (re.compile(r"\b(chp_[a-z0-9]+_)[A-Za-z0-9_-]+"), r"\1***"),
+    (re.compile(r"\b([a-z2-7]{20}\.\d+\.)[A-Za-z0-9_-]{43}"), r"\1***"),  # a session's cookie
     (re.compile(r"(/login/)[A-Za-z0-9_-]{16,}"), r"\1***"),
     (re.compile(r"(?i)\b(bearer\s+)[^\s\"']+"), r"\1***"),
 )
@@ -36,12 +38,23 @@ def redact_text(text: str) -> str:
 
 def redact(_logger: Any, _method: str, event: Event) -> Event:
     """Take secrets out by name and by shape. Runs last before rendering, so tracebacks pass through it too."""
-    for key, value in event.items():
-        if key not in HARMLESS and SECRET_NAMES.search(key):
-            event[key] = "***"
-        elif isinstance(value, str):
-            event[key] = redact_text(value)
-    return event
+    return {key: _redact_value(key, value) for key, value in event.items()}
+
+
+def _redact_value(key: object, value: Any) -> Any:
+    if isinstance(key, str) and key not in HARMLESS and SECRET_NAMES.search(key):
+        return "***"
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case Mapping():
+            return {str(k): _redact_value(k, v) for k, v in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_redact_value(None, item) for item in value]
+        case BaseException():
+            return redact_text(f"{type(value).__name__}: {value}")
+        case _:  # text, or something that becomes text when it is written
+            return redact_text(str(value))
 
 
 def configure(config: LogConfig, role: str) -> None:
@@ -52,7 +65,6 @@ def configure(config: LogConfig, role: str) -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=as_json),
         structlog.processors.format_exc_info,
-        redact,
     ]
     renderer: Any = (
         structlog.processors.JSONRenderer(ensure_ascii=False)
@@ -60,7 +72,7 @@ def configure(config: LogConfig, role: str) -> None:
         else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     )
     structlog.configure(
-        processors=[*shared, renderer],
+        processors=[*shared, redact, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -75,7 +87,7 @@ def _capture_stdlib(shared: list[Any], renderer: Any, level: int) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, redact, renderer],
         )
     )
     root = logging.getLogger()

@@ -28,7 +28,6 @@ LOOP_TICKS = Counter("codehub_loop_ticks", "Background loop ticks", ["loop", "re
 LOOP_SECONDS = Histogram("codehub_loop_tick_seconds", "Time a tick took", ["loop"], buckets=(0.01, 0.1, 1, 10, 60, 300))
 LEADING = Gauge("codehub_coordinator_leading", "1 while this coordinator leads", multiprocess_mode="livesum")
 LOGINS = Counter("codehub_logins", "Log-ins by link", ["result"])
-RESTARTS = Counter("codehub_supervisor_restarts", "Processes the supervisor had to start again", ["process"])
 MULTIPROC = "PROMETHEUS_MULTIPROC_DIR"
 
 

@@ -71,6 +71,9 @@ class ServerConfig:
     max_body_bytes: int = setting(
         "CODEHUB_MAX_BODY_BYTES", 1_048_576, "Largest API request body, in bytes.", check=at_least(1024)
     )
+    head_seconds: float = setting(
+        "CODEHUB_HEAD_SECONDS", 15.0, "Seconds that the head of a request may take to arrive.", check=at_least(0.1)
+    )
     drain_seconds: float = setting(
         "CODEHUB_DRAIN_SECONDS",
         10.0,
@@ -80,7 +83,7 @@ class ServerConfig:
     user: str | None = setting(
         "CODEHUB_USER",
         None,
-        "Unprivileged account for servers, API and proxy when started as root; `codehub` if there is one, else `nobody`.",
+        "Unprivileged account for servers, API and proxy when we are root; `codehub` if it exists, else `nobody`.",
     )
 
 

@@ -109,7 +109,7 @@ async def list_users(
     limit: paging.Limit = 50,
     cursor: paging.Cursor = None,
 ) -> paging.Page[UserOut]:
-    after = paging.decode(cursor, 1)[0] if cursor else ""
+    after = "" if cursor is None else paging.decode(cursor, 1)[0]
     found = await _people(request).page_users(caller, after=after, role=role, limit=limit + 1)
     return paging.page(found, limit, _user, lambda person: (person.name,))
 

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from codehub.auth.model import Role, Scope
+from codehub.auth.service import FROM_THE_START
 from codehub.command import operator, with_services
 from codehub.wiring import Services
 
@@ -107,8 +108,7 @@ def list_tokens(name: NAME) -> None:
 
     async def work(services: Services) -> None:
         table = Table("Id", "Label", "Scopes", "Expires", "Last used", box=None, pad_edge=False)
-        first = (services.clock.now().replace(year=1), "")
-        for t in await services.people.page_tokens(operator(), name, after=first, limit=EVERYBODY):
+        for t in await services.people.page_tokens(operator(), name, after=FROM_THE_START, limit=EVERYBODY):
             used = f"{t.last_used_at:%Y-%m-%d %H:%M}" if t.last_used_at else "never"
             table.add_row(t.id, t.label, " ".join(t.scopes), f"{t.expires_at:%Y-%m-%d}", used)
         Console().print(table)

@@ -4,9 +4,13 @@ Answers are kept for a few seconds, and forgotten at once when the database says
 most requests cost no query and a deactivated person is out within seconds even if that notification is lost.
 """
 
+import hmac
 from datetime import timedelta
 from typing import NamedTuple
 
+from codehub import logs
+from codehub.audit import service as audit
+from codehub.audit.model import Origin
 from codehub.auth import store
 from codehub.auth.model import ALL_SCOPES, AccessToken, BrowserSession, Caller, Person, Role, Scope
 from codehub.auth.rules import SessionVerdict, judge_session, token_is_good, token_use_is_news
@@ -18,6 +22,7 @@ from codehub.errors import UnauthenticatedError
 from codehub.ids import is_label
 from codehub.settings import AuthConfig
 
+log = logs.get()
 CHANNEL = "codehub_auth"
 REMEMBER_SECONDS = 3.0
 REMEMBER_AT_MOST = 20_000
@@ -38,34 +43,39 @@ class Credentials:
         self._signer = Signer(secret_key, "browser-session")
         self._admin = fingerprint(config.admin_token) if config.admin_token else None
         self._known: dict[str, tuple[float, Caller]] = {}
+        self._forgotten = 0
 
     def forget(self) -> None:
         """Somebody was deactivated, or something revoked."""
         self._known.clear()
+        self._forgotten += 1
 
     def cookie(self, session_id: str, generation: int) -> str:
         return self._signer.sign(f"{session_id}.{generation}")
 
-    async def by_cookie(self, cookie: str) -> CookieLogin:
+    async def by_cookie(self, cookie: str, origin: Origin) -> CookieLogin:
         if caller := self._remembered(cookie):
             return CookieLogin(caller, None)
         payload = self._signer.verify(cookie)
         if payload is None:
             raise UnauthenticatedError("the cookie is not one of ours: log in again")
-        session_id, generation = payload.split(".")
+        session_id, _, generation = payload.partition(".")
+        asked = self._forgotten
         async with self._database.transaction() as c:
             session = await store.find_session(c, session_id)
             person = await store.find_user(c, session.user_name) if session else None
-            newest = await self._act_on(c, session, person, int(generation)) if session and person else None
+            newest = await self._act_on(c, session, person, int(generation), origin) if session and person else None
         if session is None or person is None or newest is None:
             raise UnauthenticatedError("this session has ended: log in again")
         caller = Caller(person.name, person.role, ALL_SCOPES, session_id=session.id)
         if newest != int(generation):
             return CookieLogin(caller, self.cookie(session.id, newest))
-        self._remember(cookie, caller)
+        self._remember(cookie, caller, asked)
         return CookieLogin(caller, None)
 
-    async def _act_on(self, c: Connection, session: BrowserSession, person: Person, generation: int) -> int | None:
+    async def _act_on(
+        self, c: Connection, session: BrowserSession, person: Person, generation: int, origin: Origin
+    ) -> int | None:
         """Carry out what the rules say; the generation the browser should have from now on, None when it is out."""
         now = self._clock.now()
         expires = now + timedelta(seconds=self._config.session_seconds)
@@ -75,8 +85,7 @@ class Credentials:
             case SessionVerdict.ENDED:
                 return None
             case SessionVerdict.STOLEN:
-                await c.execute(sql.revoke_session, session.id, session.user_name, now)
-                await c.execute(sql.announce)
+                await self._end_stolen(c, session, origin)
                 return None
             case SessionVerdict.TOUCH:
                 await c.execute(sql.touch_session, session.id, now, expires)
@@ -91,8 +100,15 @@ class Credentials:
                 pass
         return generation
 
+    async def _end_stolen(self, c: Connection, session: BrowserSession, origin: Origin) -> None:
+        now = self._clock.now()
+        await c.execute(sql.revoke_session, session.id, session.user_name, now)
+        await c.execute(sql.announce)
+        await audit.record(c, now, origin, "session.stolen", session.user_name, session_id=session.id)
+        log.warning("An old cookie came back: session ended", user=session.user_name, session_id=session.id)
+
     async def by_token(self, token: str) -> Caller:
-        if self._admin and fingerprint(token) == self._admin:
+        if self._admin and hmac.compare_digest(fingerprint(token), self._admin):
             return Caller("admin", Role.ADMIN, ALL_SCOPES, token_id="environment")  # noqa: S106
         if caller := self._remembered(token):
             return caller
@@ -100,6 +116,7 @@ class Credentials:
         token_id, _, secret = rest.partition("_")
         if prefix != TOKEN_PREFIX or not is_label(token_id):
             raise UnauthenticatedError(BAD_TOKEN)
+        asked = self._forgotten
         async with self._database.transaction() as c:
             found = await store.find_token(c, token_id)
             person = await store.find_user(c, found.user_name) if found else None
@@ -108,17 +125,21 @@ class Credentials:
             if token_use_is_news(found, self._clock.now()):
                 await c.execute(sql.note_token_use, found.id, self._clock.now())
         caller = Caller(person.name, person.role, frozenset(Scope(s) for s in found.scopes), token_id=found.id)
-        self._remember(token, caller)
+        self._remember(token, caller, asked)
         return caller
 
     def _is_good(self, token: AccessToken, person: Person, secret: str) -> bool:
-        return fingerprint(secret) == token.secret_hash and token_is_good(token, person, self._clock.now())
+        same = hmac.compare_digest(fingerprint(secret), token.secret_hash)
+        return same and token_is_good(token, person, self._clock.now())
 
     def _remembered(self, credential: str) -> Caller | None:
         until, caller = self._known.get(credential, (0.0, None))
         return caller if until > self._clock.monotonic() else None
 
-    def _remember(self, credential: str, caller: Caller) -> None:
+    def _remember(self, credential: str, caller: Caller, asked: int) -> None:
+        """Unless something was revoked since the database was asked: then this answer may be out of date already."""
+        if asked != self._forgotten:
+            return
         if len(self._known) >= REMEMBER_AT_MOST:
             self._known.clear()
         self._known[credential] = (self._clock.monotonic() + REMEMBER_SECONDS, caller)

@@ -33,15 +33,11 @@ DELETE FROM login_links WHERE user_name = $1 AND used_at IS NULL;
 -- name: add_link
 INSERT INTO login_links (token_hash, user_name, created_at, expires_at) VALUES ($1, $2, $3, $4);
 
--- name: use_link
-UPDATE login_links l SET used_at = $2
-FROM users u
-WHERE l.token_hash = $1 AND l.used_at IS NULL AND l.expires_at > $2
-  AND u.name = l.user_name AND u.deactivated_at IS NULL
-RETURNING l.user_name;
+-- name: owner_of_link
+SELECT user_name FROM login_links WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2;
 
--- name: link_exists
-SELECT EXISTS (SELECT FROM login_links WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2);
+-- name: use_link
+UPDATE login_links SET used_at = $2 WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2;
 
 -- name: add_session
 INSERT INTO browser_sessions (id, user_name, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at,

@@ -10,6 +10,8 @@ from codehub.errors import ForbiddenError, LastAdminError, NotFoundError
 OLD_COOKIE_GRACE = timedelta(seconds=60)
 # Writing down every use would make every read a write.
 SEEN_EVERY = timedelta(seconds=60)
+# One sentence for unknown, malformed and somebody else's, so that nobody can tell them apart.
+NO_SUCH_USER = "there is no such user"
 
 
 class SessionVerdict(Enum):
@@ -67,7 +69,7 @@ def require_admin(caller: Caller) -> None:
 def require_self_or_admin(caller: Caller, name: str) -> None:
     """Somebody else's things are not there, rather than forbidden."""
     if caller.name != name and not caller.is_admin:
-        raise NotFoundError(f"there is no user {name}")
+        raise NotFoundError(NO_SUCH_USER)
 
 
 def grantable(caller: Caller, wanted: frozenset[Scope] | None, owner: Role) -> frozenset[Scope]:

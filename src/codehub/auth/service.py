@@ -1,7 +1,7 @@
 """The use cases about people: each is one transaction, audited in it. Called by `api`, `cli` and the supervisor."""
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 
 from codehub import ids, metrics
 from codehub.audit import service as audit
@@ -17,13 +17,14 @@ from codehub.errors import InvalidRequestError, NotFoundError, UnauthenticatedEr
 from codehub.settings import AuthConfig
 
 FIRST_ADMIN = "admin"
+FROM_THE_START: store.After = (datetime.min.replace(tzinfo=UTC), "")
 
 
 @dataclass(frozen=True)
 class LoginLink:
     user_name: str
     secret: str = field(repr=False)
-    seconds: int = 0
+    seconds: int
 
     def url(self, base: str) -> str:
         return f"{base}/login/{self.secret}"
@@ -101,24 +102,28 @@ class People:
         return LoginLink(name, secret, seconds)
 
     async def link_works(self, secret: str) -> bool:
+        """Would it log somebody in? Asking does not use it up."""
         async with self._database.connection() as c:
-            return bool(await c.fetchval(sql.link_exists, fingerprint(secret), self._clock.now()))
+            return await store.owner_of_link(c, fingerprint(secret), self._clock.now()) is not None
 
-    async def log_in(self, secret: str, user_agent: str, origin: Origin) -> str:
-        """Trade a login link for a session; returns the cookie."""
+    async def log_in(self, secret: str, user_agent: str, origin: Origin, *, instead_of: Caller | None = None) -> str:
+        """Trade a login link for a new session; returns its cookie. The browser's session until now ends."""
         session_id, now = ids.new(20), self._clock.now()
+        expires = now + timedelta(seconds=self._config.session_seconds)
         async with self._database.transaction() as c:
-            name = await store.use_link(c, fingerprint(secret), now)
-            if name is not None:
-                expires = now + timedelta(seconds=self._config.session_seconds)
-                await c.execute(sql.add_session, session_id, name, now, expires, user_agent[:300])
-                origin = Origin(name, origin.request_id, origin.address)
-                await audit.record(c, now, origin, "login", name, session_id=session_id)
-        metrics.LOGINS.labels("ok" if name else "refused").inc()
-        if name is None:
-            raise UnauthenticatedError(
-                "this login link was used before, is too old, or was never good: ask for a new one"
-            )
+            person = await store.use_link(c, fingerprint(secret), now)
+            if person:
+                await c.execute(sql.add_session, session_id, person.name, now, expires, user_agent[:300])
+                by = replace(origin, actor=person.name)
+                await audit.record(c, now, by, "login", person.name, session_id=session_id)
+                if instead_of and instead_of.session_id:
+                    await c.execute(sql.revoke_session, instead_of.session_id, instead_of.name, now)
+                    await c.execute(sql.announce)
+        metrics.LOGINS.labels("ok" if person else "refused").inc()
+        if person is None:
+            raise UnauthenticatedError("this login link was used before, is too old, or was never good")
+        if instead_of:
+            self._credentials.forget()
         return self._credentials.cookie(session_id, 1)
 
     async def log_out(self, caller: Caller) -> None:
@@ -177,7 +182,7 @@ class People:
         if ids.is_label(name):
             found = await (store.lock_user if lock else store.find_user)(c, name)
         if found is None:
-            raise NotFoundError(f"there is no user {name[:63]}")
+            raise NotFoundError(rules.NO_SUCH_USER)
         return found
 
 

@@ -8,7 +8,7 @@ from base64 import urlsafe_b64encode
 class Signer:
     def __init__(self, keys: str, purpose: str) -> None:
         # A key of its own for each purpose: a signature made for one thing is worth nothing for another.
-        self._keys = [hmac.digest(key.encode(), purpose.encode(), "sha256") for key in keys.split(",")]
+        self._keys = [hmac.digest(key.strip().encode(), purpose.encode(), "sha256") for key in keys.split(",")]
 
     def sign(self, payload: str) -> str:
         return f"{payload}.{self._signature(self._keys[0], payload)}"

@@ -50,12 +50,24 @@ async def replace_link(c: Connection, name: str, token_hash: bytes, now: datetim
     await c.execute(sql.add_link, token_hash, name, now, expires_at)
 
 
-async def use_link(c: Connection, token_hash: bytes, now: datetime) -> str | None:
-    """Whose it was; None when there is no such link, or it was used, or is too old, or the person is deactivated."""
-    name: str | None = await c.fetchval(sql.use_link, token_hash, now)
-    if name is not None:
-        await c.execute(sql.note_login, name, now)
+async def owner_of_link(c: Connection, token_hash: bytes, now: datetime) -> str | None:
+    """Whose unused link this is; None when there is no such link, or it was used, or is too old."""
+    name: str | None = await c.fetchval(sql.owner_of_link, token_hash, now)
     return name
+
+
+async def use_link(c: Connection, token_hash: bytes, now: datetime) -> Person | None:
+    """Whose it was; None when it is no good any more, or the person is deactivated.
+
+    The person is locked before the link, as everywhere: a log-in and a deactivation at once neither wait for each
+    other in a circle nor leave a session behind.
+    """
+    name = await owner_of_link(c, token_hash, now)
+    person = await lock_user(c, name) if name else None
+    if person is None or not person.active or changed(await c.execute(sql.use_link, token_hash, now)) == 0:
+        return None
+    await c.execute(sql.note_login, person.name, now)
+    return person
 
 
 async def find_session(c: Connection, session_id: str) -> BrowserSession | None:

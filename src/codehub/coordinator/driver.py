@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from codehub import ids, logs, metrics
-from codehub.clock import Clock
+from codehub.clock import Clock, back_off
 from codehub.errors import LeaseLostError
 
 log = logs.get()
@@ -65,7 +65,7 @@ class LoopStatus:
 def pause_after(loop: Loop, failures_in_a_row: int, again_in: float | None, dice: float) -> float:
     """How long until the next tick. `dice` is between 0 and 1."""
     if failures_in_a_row:
-        base = min(loop.first_pause * 2 ** (failures_in_a_row - 1), loop.longest_pause)
+        base = back_off(failures_in_a_row, loop.first_pause, loop.longest_pause)
     else:
         base = loop.period if again_in is None else again_in
     return base * (1 - loop.jitter * dice)
@@ -116,7 +116,7 @@ class Driver:
                 log.debug("Tick", **tick.stats)
             except LeaseLostError:
                 raise  # not a failure of the loop: the whole driver has to end
-            except Exception as e:
+            except Exception as e:  # noqa: BLE001 (whatever a loop does, the others go on)
                 result = "failed"
                 self._note_failure(status, e)
             finally:

@@ -39,10 +39,11 @@ class Migration:
 
 
 def available(package: str = "codehub.db.migrations") -> list[Migration]:
-    found = []
-    for entry in importlib.resources.files(package).iterdir():
-        if match := FILE_NAME.fullmatch(entry.name):
-            found.append(Migration(int(match[1]), match[2], entry.read_text(encoding="utf-8")))
+    found = [
+        Migration(int(match[1]), match[2], entry.read_text(encoding="utf-8"))
+        for entry in importlib.resources.files(package).iterdir()
+        if (match := FILE_NAME.fullmatch(entry.name))
+    ]
     return sorted(found, key=lambda m: m.version)
 
 
@@ -76,14 +77,21 @@ async def migrate(url: str, *, up_to: int | None = None, known: list[Migration] 
     try:
         # Held by the connection: a process that dies in the middle lets go of it.
         await connection.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
-        await connection.execute(CREATE_TABLE)
-        todo = pending(known or available(), await applied_versions(connection))
-        todo = [m for m in todo if up_to is None or m.version <= up_to]
-        for migration in todo:
-            await _apply(connection, migration)
-        return todo
+        return await advance(connection, up_to=up_to, known=known)
     finally:
         await connection.close()
+
+
+async def advance(
+    connection: Any, *, up_to: int | None = None, known: list[Migration] | None = None
+) -> list[Migration]:
+    """The same on a connection that holds the lock: a restore does it within its one transaction."""
+    await connection.execute(CREATE_TABLE)
+    todo = pending(known or available(), await applied_versions(connection))
+    todo = [m for m in todo if up_to is None or m.version <= up_to]
+    for migration in todo:
+        await _apply(connection, migration)
+    return todo
 
 
 async def _apply(connection: Any, migration: Migration) -> None:

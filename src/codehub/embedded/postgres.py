@@ -4,7 +4,6 @@ On a Unix socket only, in a folder only the service account may enter, with a ge
 PostgreSQL's own default: what it acknowledged is on disk.
 """
 
-import asyncio
 import contextlib
 import importlib.util
 import os
@@ -166,7 +165,7 @@ def last_line(log: pathlib.Path) -> str:
     return lines[-1] if lines else "it left no log"
 
 
-async def stop_leftover(data: DataDir, *, patience: float = 30.0) -> bool:
+async def stop_leftover(data: DataDir, clock: Clock, *, patience: float = 30.0) -> bool:
     """Stop such a server: "fast" first, then "immediate", from which it recovers on its next start."""
     identity = leftover(data)
     if identity is None:
@@ -177,5 +176,5 @@ async def stop_leftover(data: DataDir, *, patience: float = 30.0) -> bool:
         for _ in range(int(patience / 3 / 0.05)):
             if not identity.alive():
                 return True
-            await asyncio.sleep(0.05)
+            await clock.sleep(0.05)
     return True

@@ -11,6 +11,7 @@ from codehub.clock import Clock
 from codehub.embedded.datadir import DataDir
 from codehub.embedded.postgres import last_line
 from codehub.errors import StartError
+from codehub.logs import redact_text
 from codehub.supervisor.child import Spec
 from codehub.supervisor.privileges import Account, View
 
@@ -64,6 +65,17 @@ def _config(data: DataDir, folder: pathlib.Path, *, durable: bool) -> str:
         "maxmemory-policy noeviction",
     ]
     return "\n".join(lines) + "\n"
+
+
+async def check(url: str) -> None:
+    """Does the Redis at this URL answer? If not, one line that says why."""
+    client = redis.asyncio.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
+    try:
+        await client.ping()
+    except (redis.exceptions.RedisError, OSError) as e:
+        raise StartError(f"cannot use the Redis {redact_text(url)}: {e}") from e
+    finally:
+        await client.aclose()
 
 
 async def wait_ready(data: DataDir, clock: Clock) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from codehub import logs, metrics
-from codehub.clock import Clock
+from codehub.clock import Clock, back_off
 from codehub.supervisor.privileges import Account, View, enter
 from codehub.supervisor.processes import Ledger
 
 log = logs.get()
 STEADY_SECONDS = 30.0  # a child that lived so long starts afresh in the back-off
-LONGEST_PAUSE = 15.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 15.0
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Spec:
     name: str
     command: tuple[str, ...]
     account: Account | None
-    view: View = View(())
+    view: View = field(default_factory=View)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     pass_fds: tuple[int, ...] = ()
     directory: pathlib.Path | None = None
@@ -76,23 +76,22 @@ class Child:
         self._task = asyncio.create_task(self._keep_alive(), name=f"child-{self.spec.name}")
 
     async def _keep_alive(self) -> None:
-        while not self._stopping:
+        while True:
             born = self._clock.monotonic()
             code = await self._live_once()
             if self._stopping:
                 return
             steady = self._clock.monotonic() - born >= STEADY_SECONDS
             self.failures = 1 if steady else self.failures + 1
-            pause = min(0.25 * 2 ** (self.failures - 1), LONGEST_PAUSE)
+            pause = back_off(self.failures, FIRST_PAUSE, LONGEST_PAUSE)
             log.warning("Process ended, starting it again", process=self.spec.name, exit_code=code, pause=pause)
-            metrics.RESTARTS.labels(self.spec.name).inc()
             await self._clock.sleep(pause)
 
     async def _live_once(self) -> int | None:
         try:
             self._process = await spawn(self.spec)
         except OSError as e:
-            log.error("Process could not be started", process=self.spec.name, error=str(e))
+            log.warning("Process could not be started", process=self.spec.name, error=str(e))
             return None
         pid = self._process.pid
         self._ledger.note(self.spec.name, pid, self.spec.stop_signal)

@@ -60,7 +60,7 @@ def needed_trees() -> list[pathlib.Path]:
 class View:
     """Closed directories, each with the trees below it that shall be visible in the child."""
 
-    rooms: tuple[tuple[pathlib.Path, tuple[pathlib.Path, ...]], ...]
+    rooms: tuple[tuple[pathlib.Path, tuple[pathlib.Path, ...]], ...] = ()
 
 
 def view_for(account: Account | None, trees: list[pathlib.Path]) -> View:

@@ -87,5 +87,5 @@ class Ledger:
     def _read(self) -> dict[str, tuple[Identity, int]]:
         try:
             return {name: (Identity(**who), how) for name, (who, how) in json.loads(self._path.read_text()).items()}
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, AttributeError):
             return {}

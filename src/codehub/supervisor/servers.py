@@ -1,4 +1,4 @@
-"""The embedded servers, as the settings ask for them: used by `serve`, by commands that need a database, and by tests."""
+"""The embedded servers, as the settings ask for them: for `serve`, for commands that need a database, for tests."""
 
 import asyncio
 import os
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from codehub import logs
 from codehub.clock import Clock, SystemClock
+from codehub.db import Database, migrate
 from codehub.embedded import postgres, redis
 from codehub.embedded.datadir import DataDir, InUseError
 from codehub.settings import Settings
@@ -38,11 +39,12 @@ class Servers:
         self._children: list[Child] = []
 
     async def start(self) -> Urls:
-        """Start what no URL was given for, both at once, and wait until they answer."""
+        """Start what no URL was given for, both at once, and wait until they answer. Given ones must answer now."""
         storage = self._settings.storage
+        await check_given(self._settings)
         waits = []
         if storage.database_url is None:
-            await postgres.stop_leftover(self._data)
+            await postgres.stop_leftover(self._data, self._clock)
             await postgres.ensure_cluster(self._data, self.account, self.view)
             self._run(Child(postgres.server(self._data, self.account, self.view, durable=self._durable), *self._keep))
             waits.append(postgres.wait_ready(self._data, self._clock))
@@ -65,6 +67,20 @@ class Servers:
 
     def pids(self) -> dict[str, int | None]:
         return {child.spec.name: child.pid for child in self._children}
+
+
+async def check_given(settings: Settings) -> None:
+    """Say in one line what is wrong with a URL, before anything is started on top of it."""
+    storage = settings.storage
+    if storage.database_url:
+        database = await Database.open(storage.database_url, size=1)
+        try:
+            async with database.connection() as c:
+                await migrate.require_current(c)
+        finally:
+            await database.close()
+    if storage.redis_url:
+        await redis.check(storage.redis_url)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from codehub.auth.model import Caller
 from codehub.errors import UnauthenticatedError
 from codehub.settings import Settings
 from codehub.web.middleware import SAFE_METHODS
+from codehub.wiring import Services
 
 
 def cookie_name(settings: Settings) -> str:
@@ -18,13 +19,11 @@ def cookie_name(settings: Settings) -> str:
     return "__Host-codehub" if settings.secure else "codehub"
 
 
-def set_cookie(request: Request, settings: Settings, value: str, *, max_age: int | None = None) -> None:
-    """Let the answer carry the session cookie; an empty value takes it away."""
-    age = 0 if not value else max_age or settings.auth.session_seconds
+def set_cookie(request: Request, settings: Settings, value: str) -> None:
+    """Let the answer carry the session cookie, whatever the answer is; an empty value takes it away."""
+    age = settings.auth.session_seconds if value else 0
     flags = "; Secure" if settings.secure else ""
-    request.state.cookies.append(
-        f"{cookie_name(settings)}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{flags}"
-    )
+    request.state.cookie = f"{cookie_name(settings)}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{flags}"
 
 
 def origin_of(request: Request) -> Origin:
@@ -33,7 +32,7 @@ def origin_of(request: Request) -> Origin:
 
 async def visitor(request: Request) -> Caller | None:
     """Who is asking, if they say so. A bearer token goes before a cookie; a bad one is refused, not ignored."""
-    services = request.app.state.services
+    services: Services = request.app.state.services
     authorization = request.headers.get("authorization")
     cookie = request.cookies.get(cookie_name(services.settings))
     if authorization is not None:
@@ -42,7 +41,7 @@ async def visitor(request: Request) -> Caller | None:
             raise UnauthenticatedError("only `Authorization: Bearer` is understood")
         caller = await services.credentials.by_token(token.strip())
     elif cookie:
-        caller, new_cookie = await services.credentials.by_cookie(cookie)
+        caller, new_cookie = await services.credentials.by_cookie(cookie, origin_of(request))
         if new_cookie:
             set_cookie(request, services.settings, new_cookie)
     else:

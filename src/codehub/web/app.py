@@ -12,10 +12,11 @@ from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
 from codehub.web import health, pages, problems
-from codehub.web.middleware import BodyLimit, RequestContext, SameOriginWrites
+from codehub.web.middleware import BodyLimit, HeadAsGet, RequestContext, SameOriginWrites
 from codehub.wiring import Services
 
 ABOUT = "Self-hosted coding labs. Log in with a cookie, or send `Authorization: Bearer …`."
+TAGS = [{"name": "people"}, {"name": "operations"}, {"name": "health"}]  # in the order of the documentation
 ROUTERS = (health.router, auth_api.router, audit_api.router, coordinator_api.router, pages.router)
 
 
@@ -27,8 +28,10 @@ def create_app(services: Services) -> FastAPI:
         description=ABOUT,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # it would send people to the Host they claim, by the wrong scheme behind TLS
         middleware=[
             Middleware(RequestContext, server=settings.server, secure=settings.secure),
+            Middleware(HeadAsGet),
             Middleware(BodyLimit, limit=settings.server.max_body_bytes),
             Middleware(SameOriginWrites, public_url=settings.server.public_url),
             Middleware(GZipMiddleware, minimum_size=1024),
@@ -45,7 +48,9 @@ def create_app(services: Services) -> FastAPI:
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
-        schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        schema = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes, tags=TAGS
+        )
         components = schema.setdefault("components", {})
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         _tidy_schemas(components.setdefault("schemas", {}))

@@ -1,21 +1,23 @@
 """What every request passes through, as plain ASGI: an id, log line and metrics; size limit; headers; CSRF."""
 
 import time
-from collections.abc import Awaitable, Callable
-from ipaddress import ip_address
 from typing import Any
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from codehub import ids, logs, metrics
 from codehub.settings import ServerConfig
-from codehub.web import problems
+from codehub.web import problems, rules
 
 log = logs.get()
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
+METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}  # others are counted together
 QUIET = {"/healthz", "/readyz", "/metrics"}  # asked every few seconds by machines
+LOGGED_PATH = 300  # characters
 SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
@@ -31,7 +33,10 @@ SECURITY_HEADERS = {
 
 
 class RequestContext:
-    """Outermost: gives the request an id and an address, logs and counts it, sets the headers every answer has."""
+    """Outermost: gives the request an id and an address, logs and counts it, sets the headers every answer has.
+
+    Answers for our own mistakes too: the framework would do so outside of this, without headers or id.
+    """
 
     def __init__(self, app: ASGIApp, server: ServerConfig, *, secure: bool) -> None:
         self._app = app
@@ -42,10 +47,9 @@ class RequestContext:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = ids.new(16)
         state = scope.setdefault("state", {})
-        state.update(request_id=request_id, address=self.client_address(scope), cookies=[])
-        status = 500
+        state.update(request_id=ids.new(16), address=self._address(scope), cookie=None)
+        status = 0
         begun = time.perf_counter()
 
         async def send_with_headers(message: Message) -> None:
@@ -55,26 +59,21 @@ class RequestContext:
                 self._add_headers(message, state)
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        with structlog.contextvars.bound_contextvars(request_id=state["request_id"]):
             try:
                 await self._app(scope, receive, send_with_headers)
+            except Exception:
+                log.exception("A mistake of ours")
+                if status:
+                    raise  # too late to say so: the server cuts the connection
+                await problems.on_bug(Request(scope))(scope, receive, send_with_headers)
             finally:
-                self._note(scope, status, time.perf_counter() - begun)
+                self._note(scope, status or 500, time.perf_counter() - begun)
 
-    def client_address(self, scope: Scope) -> str | None:
-        """The nearest address that is not one of our own proxies; X-Forwarded-For counts only behind those."""
+    def _address(self, scope: Scope) -> str | None:
         peer = scope["client"][0] if scope.get("client") else None
-        hops = [h.strip() for h in Headers(scope=scope).get("x-forwarded-for", "").split(",") if h.strip()]
-        while peer and hops and self._trusted(peer):
-            peer = hops.pop()
-        return peer
-
-    def _trusted(self, address: str) -> bool:
-        try:
-            parsed = ip_address(address)
-        except ValueError:
-            return False
-        return any(parsed in network for network in self._server.trusted_proxies)
+        forwarded_for = Headers(scope=scope).getlist("x-forwarded-for")
+        return rules.client_address(peer, forwarded_for, self._server.trusted_proxies)
 
     def _add_headers(self, message: Message, state: dict[str, Any]) -> None:
         headers = MutableHeaders(scope=message)
@@ -82,44 +81,53 @@ class RequestContext:
             headers.setdefault(name, value)
         headers.setdefault("cache-control", "no-store")
         headers["x-request-id"] = state["request_id"]
-        for cookie in state["cookies"]:
-            headers.append("set-cookie", cookie)
+        if state["cookie"]:
+            headers.append("set-cookie", state["cookie"])
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        method, path = scope["method"], scope["path"]
         route = getattr(scope.get("route"), "path", "unmatched")
-        metrics.HTTP_REQUESTS.labels(scope["method"] if status != 405 else "other", route, str(status)).inc()
+        metrics.HTTP_REQUESTS.labels(method if method in METHODS else "other", route, str(status)).inc()
         metrics.HTTP_SECONDS.labels(route).observe(seconds)
-        if scope["path"] not in QUIET:
-            log.info("Request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))
+        if path not in QUIET:
+            log.info("Request", method=method, path=path[:LOGGED_PATH], status=status, ms=round(seconds * 1000, 1))
+
+
+class HeadAsGet:
+    """HEAD is answered wherever GET is; the server leaves the body out. Routes see `request.state.head`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope["state"]["head"] = scope["method"] == "HEAD"
+        if not scope["state"]["head"]:
+            await self._app(scope, receive, send)
+            return
+        as_get = {**scope, "method": "GET"}
+        try:
+            await self._app(as_get, receive, send)
+        finally:
+            scope["route"] = as_get.get("route")
 
 
 class SameOriginWrites:
-    """CSRF: a browser that carries a cookie may only write from our own pages.
-
-    Browsers say where a request comes from. Workspaces' pages are of the same *site* as ours, so `SameSite` cookies do
-    not keep them out; `Sec-Fetch-Site` and `Origin` do. Programs send neither, and carry no cookie of somebody else.
-    """
+    """CSRF: a browser that carries a cookie may only write from our own pages."""
 
     def __init__(self, app: ASGIApp, public_url: str | None) -> None:
         self._app = app
-        self._public_origin = public_url.rstrip("/") if public_url else None
+        self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in SAFE_METHODS and not self._allowed(Headers(scope=scope)):
+        writes = scope["type"] == "http" and scope["method"] not in SAFE_METHODS
+        if writes and not rules.may_write(Headers(scope=scope), self._public_url):
             refusal = problems.plain(403, "this request comes from another site's page")
             await refusal(scope, receive, send)
             return
         await self._app(scope, receive, send)
-
-    def _allowed(self, headers: Headers) -> bool:
-        if "authorization" in headers:
-            return True  # no browser adds that by itself
-        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-        if site is not None:
-            return site in {"same-origin", "none"}
-        if origin is None:
-            return True
-        return origin == self._public_origin or origin.partition("://")[2] == headers.get("host")
 
 
 class BodyLimit:
@@ -134,15 +142,13 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         announced = Headers(scope=scope).get("content-length", "0")
-        if announced.isdigit() and int(announced) > self._limit:
-            await self._refuse(scope, receive, send)
+        if announced.isdecimal() and int(announced) > self._limit:
+            refusal = problems.plain(413, self._complaint, CLOSE)
+            await refusal(scope, receive, send)
             return
-        try:
-            await self._app(scope, self._counting(receive), send)
-        except _TooLargeError:
-            await self._refuse(scope, receive, send)
+        await self._app(scope, self._counting(receive), send)
 
-    def _counting(self, receive: Receive) -> Callable[[], Awaitable[Message]]:
+    def _counting(self, receive: Receive) -> Receive:
         received = 0
 
         async def counted() -> Message:
@@ -150,15 +156,15 @@ class BodyLimit:
             message = await receive()
             received += len(message.get("body", b""))
             if received > self._limit:
-                raise _TooLargeError
+                # Of this class, because the framework takes every other error in a body for malformed JSON.
+                raise HTTPException(413, self._complaint, CLOSE)
             return message
 
         return counted
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = problems.plain(413, f"the body has more than {self._limit} bytes", {"connection": "close"})
-        await refusal(scope, receive, send)
+    @property
+    def _complaint(self) -> str:
+        return f"the body has more than {self._limit} bytes"
 
 
-class _TooLargeError(Exception):
-    pass
+CLOSE = {"connection": "close"}  # the rest of the body is not read

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Generic, TypeVar
@@ -12,10 +13,13 @@ from pydantic import BaseModel
 
 from codehub.errors import InvalidRequestError
 
+# What a cursor may hold is what our rows hold: no control characters, and nothing that is not UTF-8.
+PRINTABLE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]*")
+
 T = TypeVar("T")
 R = TypeVar("R")
 Limit = Annotated[int, Query(ge=1, le=200, description="Items on a page, at most.")]
-Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the page before.")]
+Cursor = Annotated[str | None, Query(min_length=1, max_length=500, description="`next_cursor` of the page before.")]
 
 
 class Page(BaseModel, Generic[T]):
@@ -32,13 +36,13 @@ def decode(cursor: str, parts: int) -> list[str]:
         values = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (ValueError, binascii.Error):
         values = None
-    if (
-        not isinstance(values, list)
-        or len(values) != parts
-        or not all(isinstance(v, str) and "\0" not in v for v in values)
-    ):
+    if not isinstance(values, list) or len(values) != parts or not all(map(_is_printable, values)):
         raise _bad_cursor()
     return values
+
+
+def _is_printable(value: object) -> bool:
+    return isinstance(value, str) and PRINTABLE.fullmatch(value) is not None
 
 
 def decode_time_and_id(cursor: str | None) -> tuple[datetime, str]:
@@ -47,10 +51,9 @@ def decode_time_and_id(cursor: str | None) -> tuple[datetime, str]:
         return datetime.min.replace(tzinfo=UTC), ""
     time, id_ = decode(cursor, 2)
     try:
-        parsed = datetime.fromisoformat(time)
-    except ValueError:
+        return datetime.fromisoformat(time).astimezone(UTC), id_
+    except (ValueError, OverflowError):
         raise _bad_cursor() from None
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)), id_
 
 
 def decode_number(cursor: str | None) -> int | None:

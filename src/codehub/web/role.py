@@ -4,9 +4,11 @@ import os
 import socket
 
 import uvicorn
+from fastapi import FastAPI
 
 from codehub.clock import Clock
 from codehub.settings import Settings
+from codehub.web import guard
 from codehub.web.app import create_app
 from codehub.wiring import open_services
 
@@ -14,24 +16,27 @@ KEEP_ALIVE_SECONDS = 75
 BACKLOG = 2048
 
 
+def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        loop="none",
+        http=guard.bounded_by(settings.server.head_seconds),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(settings.server.drain_seconds),
+        backlog=BACKLOG,
+    )
+
+
 async def run(settings: Settings, clock: Clock, listener: socket.socket) -> None:
     """Until a signal says stop; requests under way are finished, within the bound of the settings."""
     async with open_services(settings, clock) as services:
-        config = uvicorn.Config(
-            create_app(services),
-            loop="none",
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=int(settings.server.drain_seconds),
-            h11_max_incomplete_event_size=65536,
-        )
-        await uvicorn.Server(config).serve(sockets=[listener])
+        await uvicorn.Server(server_config(create_app(services), settings)).serve(sockets=[listener])
 
 
 def inherited(fd: int) -> socket.socket:

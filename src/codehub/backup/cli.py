@@ -1,0 +1,106 @@
+"""`codehub backup` and `codehub restore`."""
+
+import contextlib
+import os
+import pathlib
+import signal
+from typing import Annotated
+
+import typer
+
+from codehub import settings as config
+from codehub.backup import restore as restoring
+from codehub.backup import service, signing_key
+from codehub.backup.model import Manifest
+from codehub.backup.progress import Meter
+from codehub.clock import SystemClock
+from codehub.command import with_servers
+from codehub.embedded.datadir import DataDir, InUseError
+from codehub.errors import StartError
+from codehub.settings import Settings
+from codehub.supervisor.servers import Urls
+
+FILE = Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="The backup, for example `monday.codehub`.")]
+
+
+def backup(
+    file: FILE,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE if it exists.")] = False,
+) -> None:
+    """Write everything needed to come back, on this machine or another, into one file.
+
+    Works while CodeHub runs, and while it does not: what the file holds is of one moment. It contains the key that
+    signs cookies, so keep it as safe as the machine itself; only its owner may read it. Bring it back with
+    `codehub restore FILE`.
+    """
+    _stop_cleanly()
+
+    async def work(settings: Settings, urls: Urls) -> None:
+        key = signing_key.current(settings)
+        with Meter() as meter:
+            made = await service.write(
+                urls.database, file.absolute(), signing_key=key, now=SystemClock().now(), force=force, meter=meter
+            )
+        rows = sum(table.rows for table in made.tables)
+        typer.echo(f"{file}: {len(made.tables)} tables, {rows:,} rows, {_size(file.stat().st_size)}")
+
+    with_servers(work)
+
+
+def restore(
+    file: FILE,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Remove what the database holds, in the same transaction.")
+    ] = False,
+) -> None:
+    """Bring back what `codehub backup` wrote: into an empty data directory, or an empty database.
+
+    Stop CodeHub first. The file is checked to the last byte before anything is touched; then all of it is loaded at
+    once, read back and compared. If anything goes wrong, nothing has changed. A backup of an older CodeHub is brought
+    up to date; one of a newer CodeHub is refused.
+    """
+    _stop_cleanly()
+    with Meter() as meter:
+        manifest = restoring.check(file, meter)
+    _refuse_while_serving(config.load())
+
+    async def work(settings: Settings, urls: Urls) -> None:
+        with Meter() as meter:
+            await restoring.load(urls.database, file, manifest, replace=replace, meter=meter)
+        note = signing_key.put_back(settings, restoring.signing_key(file))
+        _report(manifest, note)
+
+    with_servers(work)
+
+
+def _refuse_while_serving(settings: Settings) -> None:
+    data = DataDir(settings.storage.data_dir)
+    if not (data.root / "lock").exists():
+        return
+    try:
+        os.close(data.lock())
+    except InUseError as e:
+        raise StartError(f"CodeHub is running on {data.root}: stop it first, then restore") from e
+
+
+def _report(manifest: Manifest, note: str) -> None:
+    """Every line was compared with the backup, by count and by content, before it was committed."""
+    width = max(len(table.name) for table in manifest.tables)
+    for table in manifest.tables:
+        typer.echo(f"{table.name:{width}}  {table.rows:>9,} {'row ' if table.rows == 1 else 'rows'}  ✓")
+    typer.echo(note)
+    typer.echo(f"Restored the backup of {manifest.created_at:%Y-%m-%d %H:%M} UTC. Start with: codehub serve")
+
+
+def _stop_cleanly() -> None:
+    """Being told to stop removes what is half written, as Ctrl-C does."""
+    with contextlib.suppress(ValueError):  # only the main thread may
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

@@ -1,0 +1,42 @@
+"""What a backup says about itself: the manifest, its last member."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+SIGNING_KEY = "secrets/signing-key"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file in the backup."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class TableRecord:
+    """A table's content as `COPY` text, in the order of its primary key."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+
+    @property
+    def member(self) -> str:
+        return table_member(self.name)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    format: int
+    codehub: str  # the version that made it, for people
+    schema: int  # the newest migration its database had
+    created_at: datetime
+    members: dict[str, Member]
+    tables: tuple[TableRecord, ...]  # parents before the tables that refer to them
+    sequences: dict[str, int]  # the number each gives out next
+
+
+def table_member(name: str) -> str:
+    return f"tables/{name}.copy"

@@ -1,0 +1,38 @@
+-- name: tables
+-- Every table of ours except $1, with what its COPY reads: columns that are not generated, in the primary key's order.
+-- Text is sorted by bytes, because two machines need not agree on a language's order.
+SELECT c.relname::text AS name,
+       array_agg(a.attname::text ORDER BY a.attnum) AS columns,
+       string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS selection,
+       string_agg(
+           quote_ident(a.attname) || CASE WHEN a.attcollation <> 0 THEN ' COLLATE "C"' ELSE '' END,
+           ', ' ORDER BY array_position(i.indkey::int2[], a.attnum)
+       ) FILTER (WHERE a.attnum = ANY (i.indkey)) AS ordering
+FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+WHERE c.relnamespace = 'public'::regnamespace
+  AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+  AND c.relname <> ALL ($1::text[])
+  AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
+GROUP BY c.relname
+ORDER BY c.relname;
+
+-- name: references
+SELECT child.relname::text AS child, parent.relname::text AS parent
+FROM pg_constraint k
+JOIN pg_class child ON child.oid = k.conrelid
+JOIN pg_class parent ON parent.oid = k.confrelid
+WHERE k.contype = 'f' AND child.relnamespace = 'public'::regnamespace;
+
+-- name: sequences
+SELECT c.relname::text AS name, quote_ident(c.relname) AS quoted, s.seqincrement AS step
+FROM pg_sequence s
+JOIN pg_class c ON c.oid = s.seqrelid
+WHERE c.relnamespace = 'public'::regnamespace
+ORDER BY c.relname;
+
+-- name: company
+-- Processes of CodeHub other than this one that are connected to this database.
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name IN ('codehub', 'codehub-listener');

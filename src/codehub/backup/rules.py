@@ -1,0 +1,75 @@
+"""What makes a backup acceptable, and in which order tables go. Pure; the answers to "why was it refused?" are here."""
+
+import graphlib
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from codehub.backup.model import Manifest, Member
+from codehub.errors import StartError
+
+FORMAT = 1
+
+
+class BadBackupError(StartError):
+    """The file is not what it should be. Nothing was changed."""
+
+    code = "BAD_BACKUP"
+
+
+class _Head(msgspec.Struct):
+    format: int
+
+
+def parents_first(tables: Iterable[str], references: Iterable[tuple[str, str]]) -> list[str]:
+    """Tables in an order that satisfies foreign keys; `references` are (child, parent)."""
+    parents: dict[str, set[str]] = {name: set() for name in sorted(tables)}
+    for child, parent in references:
+        if child != parent and child in parents and parent in parents:
+            parents[child].add(parent)
+    sorter = graphlib.TopologicalSorter({name: sorted(above) for name, above in parents.items()})
+    try:
+        return list(sorter.static_order())
+    except graphlib.CycleError as e:
+        ring = " → ".join(e.args[1])
+        raise StartError(f"these tables refer to each other in a ring, so none can be loaded first: {ring}") from None
+
+
+def read_manifest(content: bytes | None) -> Manifest:
+    """The manifest, once it is clear that this CodeHub understands its format."""
+    if content is None:
+        raise BadBackupError("it has no manifest: this is not a CodeHub backup")
+    try:
+        head = msgspec.json.decode(content, type=_Head)
+        if head.format > FORMAT:
+            raise BadBackupError(
+                f"it has backup format {head.format}, this CodeHub knows {FORMAT}: install a newer CodeHub"
+            )
+        return msgspec.json.decode(content, type=Manifest)
+    except msgspec.DecodeError as e:
+        raise BadBackupError(f"its manifest cannot be understood: {e}") from None
+
+
+def check_members(manifest: Manifest, found: Mapping[str, Member]) -> None:
+    """What is in the file is what the manifest says, no more and no less."""
+    for name in sorted({*manifest.members, *found}):
+        if name not in found:
+            raise BadBackupError(f"{name} is missing from it")
+        if manifest.members.get(name) != found[name]:
+            raise BadBackupError(f"it is damaged: {name} is not what the manifest says")
+    for table in manifest.tables:
+        if table.member not in found:
+            raise BadBackupError(f"{table.member} is missing from it")
+
+
+def check_schema(manifest: Manifest, newest: int) -> None:
+    if manifest.schema > newest:
+        raise BadBackupError(
+            f"it was made by CodeHub {manifest.codehub} with schema version {manifest.schema}, "
+            f"this one knows {newest}: install a newer CodeHub"
+        )
+
+
+def stays_logged_in(backup_keys: str, our_keys: str) -> bool:
+    """Do we accept every signature that was good where the backup was made? Keys are separated by commas."""
+    return set(backup_keys.split(",")) <= set(our_keys.split(","))

@@ -1,0 +1,50 @@
+"""Making a backup: one snapshot of the database and the signing key, into one file. Called by `cli`."""
+
+import asyncio
+import pathlib
+import tempfile
+from datetime import datetime
+
+import msgspec
+
+from codehub import __version__
+from codehub.backup import archive, store
+from codehub.backup.model import SIGNING_KEY, Manifest, TableRecord, table_member
+from codehub.backup.progress import Meter
+from codehub.backup.rules import FORMAT
+from codehub.db import migrate
+from codehub.errors import StartError
+
+
+async def write(
+    url: str, target: pathlib.Path, *, signing_key: str | None, now: datetime, force: bool, meter: Meter
+) -> Manifest:
+    """Works beside a running platform: everything in the file is of one moment."""
+    with archive.writing(target, now, force=force) as writer:
+        async with store.connect(url) as c, c.transaction(isolation="repeatable_read", readonly=True):
+            schema = max(await migrate.applied_versions(c), default=0)
+            if schema == 0:
+                raise StartError("there is nothing to back up: this database was never used by CodeHub")
+            records = [await _add_table(c, table, writer, target.parent, meter) for table in await store.tables(c)]
+            sequences = await store.sequences(c)
+        if signing_key is not None:
+            writer.add_bytes(SIGNING_KEY, signing_key.encode())
+        manifest = Manifest(FORMAT, __version__, schema, now, dict(writer.members), tuple(records), sequences)
+        writer.add_bytes(archive.MANIFEST, msgspec.json.encode(manifest))
+    return manifest
+
+
+async def _add_table(
+    c: object, table: store.Table, writer: archive.Writer, folder: pathlib.Path, meter: Meter
+) -> TableRecord:
+    """By way of a file without a name beside the target: a tar has to know a member's size before its content."""
+    meter.begin(table.name)
+    with tempfile.TemporaryFile(dir=folder) as spool:
+
+        def keep(data: bytes) -> None:
+            spool.write(data)
+            meter.count(len(data))
+
+        rows = await store.dump(c, table, keep)
+        await asyncio.to_thread(writer.add, table_member(table.name), spool)
+    return TableRecord(table.name, table.columns, rows)

@@ -1,0 +1,126 @@
+"""PostgreSQL and Redis: the given ones answer and are new enough; the embedded ones could be started."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import redis.asyncio
+import redis.exceptions
+
+from codehub.db import migrate
+from codehub.doctor import account, reasons, rules
+from codehub.doctor.model import Finding, fail, ok
+from codehub.doctor.threads import in_thread
+from codehub.embedded import postgres
+from codehub.embedded import redis as embedded_redis
+from codehub.embedded.datadir import DataDir
+from codehub.errors import StartError
+from codehub.settings import Settings
+
+
+async def database(settings: Settings) -> Finding:
+    url = settings.storage.database_url
+    if url is None:
+        return await _embedded_database(settings)
+    return await _given_database(url, "CODEHUB_DATABASE_URL")
+
+
+async def _given_database(url: str, name: str) -> Finding:
+    advice = f"Correct {name}, or start that server. Unset it to use the embedded PostgreSQL."
+    if reasons.is_garbled(url):
+        return fail("database", f"{name} {reasons.BAD_URL}", advice)
+    try:
+        async with asyncio.timeout(reasons.ANSWER_SECONDS):
+            connection: Any = await asyncpg.connect(url, timeout=reasons.ANSWER_SECONDS)
+            try:
+                return await _judge_database(connection, reasons.where(url))
+            finally:
+                connection.terminate()
+    except StartError as e:
+        return fail("database", e.detail, "Install a CodeHub at least as new as the one that used this database.")
+    except ValueError:  # says what it could not parse, which may be a part of the password
+        return fail("database", f"{name} {reasons.BAD_URL}", advice)
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as e:
+        return fail("database", f"{name}: {reasons.reason(e)} at {reasons.where(url)}", advice)
+
+
+async def _judge_database(connection: Any, where: str) -> Finding:
+    number = int(await connection.fetchval("SHOW server_version_num"))
+    version = f"PostgreSQL {number // 10000}.{number % 10000}"
+    if not rules.postgres_is_new_enough(number):
+        advice = f"Use PostgreSQL {rules.OLDEST_POSTGRES} or newer."
+        return fail("database", f"{version} at {where} is too old", advice)
+    if todo := migrate.pending(migrate.available(), await migrate.applied_versions(connection)):
+        return fail("database", f"{version} at {where} lacks {len(todo)} migration(s)", "Run: codehub migrate")
+    return ok("database", f"{version} at {where}, up to date")
+
+
+async def _embedded_database(settings: Settings) -> Finding:
+    try:
+        program = postgres.binaries() / "postgres"
+        who, view = account.account_and_view(settings)
+    except StartError as e:
+        return fail("database", e.detail, "Set CODEHUB_DATABASE_URL, or correct this.")
+    result = await account.run_as(who, view, str(program), "--version")
+    if result.code != 0:
+        reason = f"the embedded PostgreSQL cannot be run{f' by {who.name}' if who else ''}: {result.last_line}"
+        return fail("database", reason, "Set CODEHUB_DATABASE_URL, or install CodeHub where everybody can read it.")
+    return await _cluster(DataDir(settings.storage.data_dir), result.output.strip().rpartition(" ")[2])
+
+
+async def _cluster(data: DataDir, version: str) -> Finding:
+    """The cluster is not started for this; a running one is asked."""
+    try:
+        made_by = await in_thread((data.root / "postgres" / "PG_VERSION").read_text)
+    except FileNotFoundError:
+        return ok("database", f"embedded PostgreSQL {version}, set up at the first start")
+    except OSError as e:
+        reason = f"the cluster below {data.root}: {e.strerror}"
+        return fail("database", reason, "Run this as the user that runs CodeHub.")
+    if made_by.strip() != version.partition(".")[0]:
+        return fail(
+            "database",
+            f"the cluster was made by PostgreSQL {made_by.strip()}, this CodeHub brings {version}",
+            "Make a backup with the CodeHub that made it, and restore it with this one.",
+        )
+    running = await in_thread(lambda: postgres.leftover(data) is not None and (data.secrets / "postgres").exists())
+    if not running:
+        return ok("database", f"embedded PostgreSQL {version}, not running now")
+    return await _given_database(data.database_url, "the embedded PostgreSQL")
+
+
+async def redis_server(settings: Settings) -> Finding:
+    url = settings.storage.redis_url
+    if url is None:
+        return await _embedded_redis(settings)
+    advice = "Correct CODEHUB_REDIS_URL, or start that server. Unset it to use the embedded Redis."
+    if reasons.is_garbled(url):
+        return fail("redis", f"CODEHUB_REDIS_URL {reasons.BAD_URL}", advice)
+    try:
+        async with (
+            asyncio.timeout(reasons.ANSWER_SECONDS),
+            redis.asyncio.Redis.from_url(url, socket_timeout=4, socket_connect_timeout=4) as client,
+        ):
+            info = await client.info("server")
+    except ValueError:
+        return fail("redis", f"CODEHUB_REDIS_URL {reasons.BAD_URL}", advice)
+    except (OSError, TimeoutError, redis.exceptions.RedisError) as e:
+        return fail("redis", f"CODEHUB_REDIS_URL: {reasons.reason(e)} at {reasons.where(url)}", advice)
+    version = str(info["redis_version"])
+    shown = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {version}"
+    if not rules.redis_is_new_enough(version):
+        return fail("redis", f"{shown} at {reasons.where(url)} is too old", "Use Redis 6.2 or newer, or Valkey.")
+    return ok("redis", f"{shown} at {reasons.where(url)}")
+
+
+async def _embedded_redis(settings: Settings) -> Finding:
+    try:
+        program = embedded_redis.binary()
+        who, view = account.account_and_view(settings)
+    except StartError as e:
+        return fail("redis", e.detail, "Set CODEHUB_REDIS_URL, or correct this.")
+    result = await account.run_as(who, view, str(program), "--version")
+    if result.code != 0:
+        reason = f"the embedded Redis cannot be run{f' by {who.name}' if who else ''}: {result.last_line}"
+        return fail("redis", reason, "Set CODEHUB_REDIS_URL, or install CodeHub where everybody can read it.")
+    return ok("redis", f"embedded: {result.output.strip().split(' sha=')[0]}")

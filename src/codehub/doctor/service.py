@@ -1,0 +1,45 @@
+"""Runs all checks at once, each within a bound. Called by `cli`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from codehub.doctor import account, isolation, machine, servers, store
+from codehub.doctor import settings as settings_check
+from codehub.doctor.model import Finding, fail
+from codehub.doctor.threads import in_thread
+from codehub.logs import redact_text
+
+BOUND_SECONDS = 6.0
+
+
+async def examine(environ: Mapping[str, str]) -> list[Finding]:
+    settings, complaints = settings_check.load_what_is_right(environ)
+    root = settings.storage.data_dir
+    checks: dict[str, Callable[[], Awaitable[Finding]]] = {
+        "settings": lambda: in_thread(lambda: settings_check.check(complaints, environ)),
+        "python": lambda: in_thread(machine.python),
+        "service account": lambda: account.check(settings),
+        "data directory": lambda: in_thread(lambda: machine.data_directory(root)),
+        "disk space": lambda: in_thread(lambda: machine.disk(root)),
+        "port": lambda: machine.port(settings.server, root),
+        "database": lambda: servers.database(settings),
+        "redis": lambda: servers.redis_server(settings),
+        "object store": lambda: store.check(settings.storage),
+        "bubblewrap": isolation.bubblewrap,
+        "user namespaces": isolation.user_namespaces,
+        "control groups": lambda: in_thread(isolation.control_groups),
+    }
+    return list(await asyncio.gather(*(_bounded(name, check) for name, check in checks.items())))
+
+
+async def _bounded(name: str, check: Callable[[], Awaitable[Finding]]) -> Finding:
+    """A check that fails in a way nobody thought of is a finding as well; the others go on."""
+    try:
+        return await asyncio.wait_for(check(), BOUND_SECONDS)
+    except TimeoutError:
+        return fail(
+            name, f"no answer within {BOUND_SECONDS:g} s", "Something it depends on hangs: a disk or a network."
+        )
+    except Exception as e:  # noqa: BLE001
+        detail = redact_text(f"{type(e).__name__}: {e}").splitlines()[0]
+        return fail(name, f"could not be checked: {detail}", "Please report this.")

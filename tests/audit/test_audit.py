@@ -1,0 +1,43 @@
+"""The audit log: pages, filters, and what housekeeping removes."""
+
+from codehub.audit import service as audit
+from codehub.audit.model import Origin
+from codehub.wiring import Services
+from tests.virtual_time import ManualClock
+
+
+async def fill(services: Services, clock: ManualClock, count: int) -> None:
+    for number in range(count):
+        async with services.database.transaction() as c:
+            origin = Origin("boss" if number % 2 else "admin", "request-1", "192.0.2.1")
+            await audit.record(c, clock.now(), origin, "user.create", f"mina-{number}", number=number)
+        await clock.advance(60)
+
+
+async def test_pages_go_from_new_to_old_without_loss(services: Services, clock: ManualClock) -> None:
+    await fill(services, clock, 7)
+    seen: list[str] = []
+    before = None
+    while page := await services.audit.page(before=before, actor=None, subject=None, limit=3):
+        seen += [entry.subject for entry in page]
+        before = page[-1].id
+    assert seen == [f"mina-{number}" for number in reversed(range(7))]
+
+
+async def test_entries_can_be_picked_by_actor_and_subject(services: Services, clock: ManualClock) -> None:
+    await fill(services, clock, 4)
+    mine = await services.audit.page(before=None, actor="boss", subject=None, limit=10)
+    assert [entry.subject for entry in mine] == ["mina-3", "mina-1"]
+    (one,) = await services.audit.page(before=None, actor=None, subject="mina-2", limit=10)
+    assert (one.actor, one.detail) == ("admin", {"number": 2})
+
+
+async def test_removal_takes_the_oldest_and_no_more_than_it_was_asked_for(
+    services: Services, clock: ManualClock
+) -> None:
+    await fill(services, clock, 5)
+    async with services.database.transaction() as c:
+        assert await audit.prune(c, clock.now(), 2) == 2
+        assert await audit.prune(c, clock.now().replace(year=2020), 2) == 0
+    rest = await services.audit.page(before=None, actor=None, subject=None, limit=10)
+    assert [entry.subject for entry in rest] == ["mina-4", "mina-3", "mina-2"]

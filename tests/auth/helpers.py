@@ -1,0 +1,51 @@
+"""What tests about people share: acting as the operator, reading the audit log and whole tables."""
+
+from typing import Any
+
+from codehub.audit.model import Entry, Origin
+from codehub.auth.model import Caller, Role
+from codehub.auth.service import NewToken
+from codehub.command import operator
+from codehub.wiring import Services
+
+BROWSER = Origin("nobody", "request-1", "192.0.2.1")
+
+
+async def add(services: Services, name: str, role: Role = Role.LEARNER) -> None:
+    await services.people.create_user(operator(), name, role)
+
+
+async def make_link(services: Services, name: str) -> str:
+    return (await services.people.make_login_link(operator(), name)).secret
+
+
+async def log_in(services: Services, name: str) -> str:
+    """Returns the cookie."""
+    return await services.people.log_in(await make_link(services, name), "a browser", BROWSER)
+
+
+async def make_token(services: Services, name: str, by: Caller | None = None, **wanted: Any) -> NewToken:
+    request = {"label": "", "scopes": None, "days": None, **wanted}
+    return await services.people.create_token(by or operator(), name, **request)
+
+
+async def who(services: Services, cookie: str) -> Caller:
+    return (await services.credentials.by_cookie(cookie, BROWSER)).caller
+
+
+async def deactivate(services: Services, name: str, by: Caller | None = None) -> None:
+    await services.people.change_user(by or operator(), name, role=None, active=False)
+
+
+async def entries(services: Services, action: str) -> list[Entry]:
+    """Audit entries of this kind, newest first."""
+    found = await services.audit.page(before=None, actor=None, subject=None, limit=1000)
+    return [entry for entry in found if entry.action == action]
+
+
+async def everything_stored(services: Services) -> str:
+    """All rows of all tables, as text."""
+    async with services.database.connection() as c:
+        tables = await c.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        rows = [await c.fetch(f"SELECT t::text AS row FROM {table['tablename']} t") for table in tables]  # noqa: S608
+    return "\n".join(row["row"] for found in rows for row in found)

@@ -1,0 +1,82 @@
+"""The pool: errors that say what is wrong, nothing that waits for ever, recovery by itself."""
+
+import asyncio
+import time
+
+import asyncpg
+import pytest
+
+from codehub.db import Database, Listener
+from codehub.errors import StartError, UnavailableError
+from tests.virtual_time import ManualClock
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://codehub:hunter2@127.0.0.1:9/codehub",
+        "postgresql://codehub:hunter2@/codehub?host=/nonexistent",
+        "postgresql://codehub:hunter2@no-such-host.invalid/codehub",
+    ],
+)
+async def test_an_unreachable_database_is_one_line_without_the_password(url: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(StartError) as caught:
+        await Database.open(url)
+    assert "cannot use the database" in caught.value.detail
+    assert "\n" not in caught.value.detail
+    assert "hunter2" not in caught.value.detail
+    assert time.monotonic() - begun < 20
+
+
+async def test_a_wrong_password_is_one_line(database_url: str) -> None:
+    with pytest.raises(StartError, match="password authentication failed"):
+        await Database.open(database_url.replace("://codehub:", "://codehub:wrong"))
+
+
+async def test_a_connection_the_server_ended_becomes_unavailable_and_then_works_again(database: Database) -> None:
+    with pytest.raises(UnavailableError):
+        async with database.connection() as c:
+            await c.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    async with database.connection() as c:
+        assert await c.fetchval("SELECT 1") == 1
+
+
+async def test_an_argument_of_the_wrong_type_is_a_bug_and_not_an_outage(database: Database) -> None:
+    with pytest.raises(asyncpg.DataError):
+        async with database.connection() as c:
+            await c.fetchval("SELECT $1::int", "seven")
+
+
+async def test_a_transaction_that_raises_is_rolled_back(database: Database) -> None:
+    with pytest.raises(RuntimeError):
+        async with database.transaction() as c:
+            await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
+            raise RuntimeError
+    async with database.connection() as c:
+        assert await c.fetchval("SELECT count(*) FROM users") == 0
+
+
+async def test_the_listener_calls_on_connection_on_notification_and_after_every_reconnection(
+    database_url: str, database: Database
+) -> None:
+    clock, calls = ManualClock(), asyncio.Queue[str]()
+    listener = Listener(database_url, clock)
+    listener.subscribe("news", lambda: calls.put_nowait("called"))
+    listener.start()
+    await asyncio.wait_for(calls.get(), 5)
+    async with database.connection() as c:
+        await c.execute("NOTIFY news")
+        await asyncio.wait_for(calls.get(), 5)
+        await c.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'codehub-listener'"
+            " AND datname = current_database()"
+        )
+    # It notices at its next sign of life, waits a moment, connects again and calls: something may have been missed.
+    for _ in range(100):
+        await clock.advance(5)
+        await asyncio.sleep(0.02)
+        if not calls.empty():
+            break
+    await asyncio.wait_for(calls.get(), 5)
+    await listener.stop()

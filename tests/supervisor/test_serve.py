@@ -1,0 +1,208 @@
+"""`codehub serve` as a person runs it: comes up, logs in, stops in order, survives what dies under it."""
+
+import asyncio
+import os
+import pathlib
+import signal
+import socket
+import stat
+
+import pytest
+
+from tests.platform import ADMIN_TOKEN, codehub, descendants, running
+
+
+async def test_the_first_start_prints_a_link_that_logs_in_once(data_dir: pathlib.Path) -> None:
+    with running(data_dir) as platform:
+        link = platform.login_link()
+        assert link
+        assert (await platform.wait_for("/readyz", 200))["ready"] is True
+        async with platform.client(token=None) as client:
+            async with client.get("/api/v1/me") as answer:
+                assert answer.status == 401
+            async with client.get(link) as answer:
+                assert answer.status == 200
+            async with client.get("/api/v1/me") as answer:
+                assert (await answer.json())["name"] == "admin"
+        async with platform.client(token=None) as another, another.get(link) as answer:
+            assert answer.status == 410
+        assert platform.stop() == 0
+        platform.start()
+        assert platform.login_link() is None  # somebody has logged in: no second way in is printed
+
+
+async def test_an_unused_link_is_printed_again_and_the_old_one_is_dead(data_dir: pathlib.Path) -> None:
+    with running(data_dir) as platform:
+        first = platform.login_link()
+        platform.stop()
+        second = platform.start().login_link()
+        assert first
+        assert second
+        async with platform.client(token=None) as client:
+            stale = first.rsplit("/", 1)[1]
+            async with client.get(f"/login/{stale}") as answer:
+                assert answer.status == 410
+            async with client.get(second) as answer:
+                assert answer.status == 200
+
+
+async def test_everything_that_dies_is_started_again(data_dir: pathlib.Path) -> None:
+    with running(data_dir) as platform:
+        for name in ("api", "coordinator", "redis", "postgres"):
+            before = platform.children()[name]
+            os.kill(before, signal.SIGKILL)
+            async with asyncio.timeout(30):
+                while platform.children().get(name, before) == before:
+                    await asyncio.sleep(0.05)
+            await platform.wait_for("/readyz", 200)
+        assert platform.process
+        assert platform.process.poll() is None
+
+
+@pytest.mark.parametrize("name", ["postgres", "redis"])
+async def test_a_server_that_goes_away_and_comes_back_is_survived(data_dir: pathlib.Path, name: str) -> None:
+    with running(data_dir) as platform:
+        others = {k: v for k, v in platform.children().items() if k != name}
+        server = [platform.children()[name], *descendants(platform.children()[name])]
+        for pid in server:
+            os.kill(pid, signal.SIGSTOP)
+        body = await platform.wait_for("/readyz", 503)
+        assert body["checks"]["database" if name == "postgres" else "redis"] != "ok"
+        async with platform.client() as client, client.get("/api/v1/users/admin") as answer:
+            assert answer.status == (503 if name == "postgres" else 200)  # answers, and does not hang
+        for pid in server:
+            os.kill(pid, signal.SIGKILL)
+        await platform.wait_for("/readyz", 200)
+        assert {k: v for k, v in platform.children().items() if k != name} == others  # no process had to exit
+
+
+async def test_a_second_instance_on_the_same_directory_is_refused(data_dir: pathlib.Path) -> None:
+    with running(data_dir) as platform:
+        second = codehub("serve", CODEHUB_DATA_DIR=str(data_dir))
+        assert second.returncode == 1
+        assert second.stderr.splitlines()[-1].startswith("codehub: another CodeHub (process ")
+        await platform.wait_for("/readyz", 200)
+
+
+def test_a_taken_port_is_one_clear_line(data_dir: pathlib.Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = codehub("serve", CODEHUB_DATA_DIR=str(data_dir), CODEHUB_PORT=str(port))
+    assert result.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CODEHUB_DATABASE_URL", "postgresql://codehub:hunter2@127.0.0.1:9/x"),
+        ("CODEHUB_REDIS_URL", "redis://:hunter2@127.0.0.1:9/0"),
+        ("CODEHUB_PORT", "http"),
+        ("CODEHUB_USER", "no-such-account"),
+    ],
+)
+def test_a_wrong_setting_is_one_clear_line(data_dir: pathlib.Path, name: str, value: str) -> None:
+    if name == "CODEHUB_USER" and os.geteuid() != 0:
+        name, value = "CODEHUB_HOST", "no-such-host.invalid"
+    result = codehub("serve", CODEHUB_DATA_DIR=str(data_dir), **{name: value})
+    assert result.returncode == 1
+    complaint = [line for line in result.stderr.splitlines() if line.startswith("codehub: ")]
+    assert len(complaint) == 1
+    assert "Traceback" not in result.stderr
+    assert "hunter2" not in result.stderr + result.stdout
+
+
+def test_given_servers_are_used_and_nothing_is_started(
+    data_dir: pathlib.Path, database_url: str, redis_url: str
+) -> None:
+    with running(data_dir, CODEHUB_DATABASE_URL=database_url, CODEHUB_REDIS_URL=redis_url) as platform:
+        assert set(platform.children()) == {"api", "coordinator"}
+        assert not (data_dir / "postgres").exists()
+
+
+def test_servers_are_reachable_for_their_own_account_alone(data_dir: pathlib.Path) -> None:
+    with running(data_dir) as platform:
+        for path in ("postgres", "redis", "run/pg", "run/redis", "secrets"):
+            assert stat.S_IMODE((data_dir / path).stat().st_mode) == 0o700, path
+        for pid in platform.children().values():
+            opened = _listening_tcp_ports(pid)
+            assert opened <= {int(platform.url.rsplit(":", 1)[1])}, f"process {pid} listens on {opened}"
+
+
+def test_as_root_only_the_coordinator_keeps_its_rights(data_dir: pathlib.Path) -> None:
+    ours = os.geteuid()
+    with running(data_dir) as platform:
+        owners = {name: pathlib.Path(f"/proc/{pid}").stat().st_uid for name, pid in platform.children().items()}
+    assert owners["coordinator"] == ours
+    others = {uid for name, uid in owners.items() if name != "coordinator"}
+    assert others == {ours} if ours != 0 else 0 not in others
+
+
+async def test_a_data_directory_nobody_else_may_enter_works(tmp_path: pathlib.Path) -> None:
+    tmp_path.chmod(0o700)
+    deep = tmp_path / ("a-long-name-" * 8)  # also too long for the path of a socket
+    deep.mkdir()
+    with running(deep / "data") as platform:
+        assert (await platform.wait_for("/readyz", 200))["ready"] is True
+
+
+async def test_a_stop_lets_a_request_under_way_finish(data_dir: pathlib.Path) -> None:
+    with running(data_dir) as platform:
+        host, port = platform.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        body = b'{"name": "mina", "role": "learner"}'
+        head = f"POST /api/v1/users HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body[:10])
+        await writer.drain()
+        await asyncio.sleep(0.5)
+        assert platform.process
+        platform.process.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.5)
+        writer.write(body[10:])
+        status = await asyncio.wait_for(reader.readline(), 10)
+        assert b" 201 " in status
+        writer.close()
+        assert await asyncio.to_thread(platform.stop) == 0
+
+
+async def test_metrics_of_all_processes_are_in_one_place(data_dir: pathlib.Path) -> None:
+    with running(data_dir) as platform:
+        async with asyncio.timeout(10):
+            text = ""
+            while "codehub_coordinator_leading 1.0" not in text:
+                async with platform.client() as client, client.get("/metrics") as answer:
+                    text = await answer.text()
+        assert 'codehub_loop_ticks_total{loop="housekeeping",result="ok"}' in text
+
+
+async def test_loops_are_shown_to_an_admin(data_dir: pathlib.Path) -> None:
+    with running(data_dir) as platform:
+        async with asyncio.timeout(15), platform.client() as client:
+            while True:
+                async with client.get("/api/v1/admin/loops") as answer:
+                    assert answer.status == 200
+                    shown = await answer.json()
+                if shown["loops"] and shown["loops"][0]["runs"]:
+                    break
+                await asyncio.sleep(0.2)
+        assert shown["leader"]
+        assert shown["loops"][0]["name"] == "housekeeping"
+        assert shown["loops"][0]["last_error"] is None
+
+
+def _listening_tcp_ports(pid: int) -> set[int]:
+    """Ports on which this very process has a listening socket."""
+    inodes = set()
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        target = str(fd.readlink())
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    ports = set()
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                ports.add(int(fields[1].rsplit(":", 1)[1], 16))
+    return ports

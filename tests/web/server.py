@@ -1,0 +1,87 @@
+"""The application on a real server, in this process: uvicorn as `codehub api` runs it, on a free port of this machine."""
+
+import asyncio
+import contextlib
+import dataclasses
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import uvicorn
+
+from codehub.auth.service import LoginLink
+from codehub.clock import Clock
+from codehub.command import operator
+from codehub.settings import ServerConfig, Settings
+from codehub.web.app import create_app
+from codehub.web.role import server_config
+from codehub.wiring import Services, open_services
+
+ADMIN_TOKEN = "an-admin-token-for-tests"
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """A running application, its services, and clients for it."""
+
+    url: str
+    services: Services
+
+    @contextlib.asynccontextmanager
+    async def client(self, token: str | None = None, **headers: str) -> AsyncIterator[aiohttp.ClientSession]:
+        """With a bearer token; without one, like a browser that is not logged in."""
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        jar = aiohttp.CookieJar(unsafe=True)  # cookies for an address without a name
+        timeout = aiohttp.ClientTimeout(total=20)
+        async with aiohttp.ClientSession(
+            self.url, headers={**bearer, **headers}, cookie_jar=jar, timeout=timeout
+        ) as session:
+            yield session
+
+    def admin(self, **headers: str) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientSession]:
+        return self.client(ADMIN_TOKEN, **headers)
+
+    async def login_link(self, name: str) -> LoginLink:
+        return await self.services.people.make_login_link(operator(), name)
+
+    async def token(self, name: str, **wanted: Any) -> str:
+        request = {"label": "", "scopes": None, "days": None, **wanted}
+        made = await self.services.people.create_token(operator(), name, **request)
+        return made.secret
+
+    @contextlib.asynccontextmanager
+    async def browser(self, name: str, **headers: str) -> AsyncIterator[aiohttp.ClientSession]:
+        """Somebody who followed their login link."""
+        link = await self.login_link(name)
+        async with self.client(**headers) as session:
+            async with session.get(link.url(""), allow_redirects=False) as answer:
+                assert answer.status == 303
+            yield session
+
+
+@contextlib.asynccontextmanager
+async def serving(services: Services) -> AsyncIterator[Site]:
+    """Until the block ends. Requests still under way are cut off."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(server_config(create_app(services), services.settings))
+    # Signals belong to the test run; everything else is as in production.
+    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    running = asyncio.create_task(server._serve([listener]))
+    while not server.started:
+        await asyncio.sleep(0.005)
+    try:
+        yield Site(f"http://127.0.0.1:{listener.getsockname()[1]}", services)
+    finally:
+        server.should_exit = True
+        await running
+
+
+@contextlib.asynccontextmanager
+async def serving_with(settings: Settings, clock: Clock, **server: Any) -> AsyncIterator[Site]:
+    """With other server settings than the fixtures'."""
+    changed: ServerConfig = dataclasses.replace(settings.server, **server)
+    async with open_services(dataclasses.replace(settings, server=changed), clock) as services:
+        await services.people.ensure_first_admin()
+        async with serving(services) as site:
+            yield site
