@@ -153,7 +153,38 @@ class AuthConfig:
 
 
 @dataclass(frozen=True)
+class LimitsConfig:
+    max_running_per_user: int = setting(
+        "CODEHUB_MAX_RUNNING_PER_USER", 2, "Workspaces of one person that may run at a time; 0 = no limit.", check=at_least(0)
+    )
+    max_running_global: int = setting(
+        "CODEHUB_MAX_RUNNING_GLOBAL", 100, "Workspaces that may run at a time; 0 = no limit.", check=at_least(0)
+    )
+    max_keep_awake_seconds: int = setting(
+        "CODEHUB_MAX_KEEP_AWAKE_SECONDS", 86400, "How far ahead `keep awake until` may reach, in seconds.", check=at_least(0)
+    )
+
+
+@dataclass(frozen=True)
 class CoordinatorConfig:
+    idle_interval: float = setting(
+        "COORDINATOR_IDLE_INTERVAL", 15.0, "Seconds between looks at workspaces when nothing moves.", check=at_least(0.1)
+    )
+    active_interval: float = setting(
+        "COORDINATOR_ACTIVE_INTERVAL", 1.0, "Seconds between looks while anything moves.", check=at_least(0.05)
+    )
+    max_concurrent_starts: int = setting(
+        "CODEHUB_MAX_CONCURRENT_STARTS",
+        max(2, (os.cpu_count() or 1) * 2),
+        "Workspaces that start at the same time; by cores, because starting is mostly CPU.",
+        check=at_least(1),
+    )
+    max_retry: int = setting(
+        "CODEHUB_MAX_RETRY", 3, "Failed attempts at an operation before the workspace is in error.", check=at_least(0)
+    )
+    stop_grace_seconds: float = setting(
+        "CODEHUB_STOP_GRACE_SECONDS", 10.0, "Seconds an IDE may take to stop before it is killed.", check=at_least(0)
+    )
     housekeeping_interval: float = setting(
         "COORDINATOR_HOUSEKEEPING_INTERVAL",
         3600.0,
@@ -180,6 +211,7 @@ class Settings:
     server: ServerConfig
     storage: StorageConfig
     auth: AuthConfig
+    limits: LimitsConfig
     coordinator: CoordinatorConfig
     log: LogConfig
 

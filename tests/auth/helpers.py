@@ -1,5 +1,7 @@
 """What tests about people share: acting as the operator, reading the audit log and whole tables."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from codehub.audit.model import Entry, Origin
@@ -49,3 +51,12 @@ async def everything_stored(services: Services) -> str:
         tables = await c.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
         rows = [await c.fetch(f"SELECT t::text AS row FROM {table['tablename']} t") for table in tables]  # noqa: S608
     return "\n".join(row["row"] for found in rows for row in found)
+
+
+async def eventually(holds: Callable[[], Awaitable[Any]], seconds: float) -> None:
+    """Within so many real seconds."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if await holds():
+                return
+            await asyncio.sleep(0.01)

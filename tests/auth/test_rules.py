@@ -17,7 +17,7 @@ ROTATE_AFTER = timedelta(hours=1)
 READ, WRITE, ADMIN = Scope.READ, Scope.WRITE, Scope.ADMIN
 
 
-def ago(seconds: float) -> datetime:
+def ago(seconds: int) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
@@ -25,10 +25,10 @@ def session(
     generation: int = 1,
     confirmed: int = 1,
     *,
-    rotated: float = 10,
-    used: float = 10,
-    seen: float = 10,
-    ends: float = 99,
+    rotated: int = 10,
+    used: int = 10,
+    seen: int = 10,
+    ends: int = 99,
 ) -> BrowserSession:
     """One that rotated, whose newest cookie was first used, and that was seen so many seconds ago."""
     return BrowserSession(
@@ -75,14 +75,14 @@ def test_what_a_cookie_means_for_its_session(state: BrowserSession, cookie: int,
 @st.composite
 def sessions(draw: st.DrawFn) -> BrowserSession:
     generation = draw(st.integers(1, 5))
-    seconds = st.floats(0, 100_000)
+    seconds = st.integers(0, 100_000)
     made = session(
         generation,
         draw(st.integers(max(1, generation - 1), generation)),
         rotated=draw(seconds),
         used=draw(seconds),
         seen=draw(seconds),
-        ends=draw(st.floats(-10, 100_000)),
+        ends=draw(st.integers(-10, 100_000)),
     )
     return replace(made, revoked_at=draw(st.none() | st.just(ago(1))))
 

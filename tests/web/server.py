@@ -1,4 +1,4 @@
-"""The application on a real server, in this process: uvicorn as `codehub api` runs it, on a free port of this machine."""
+"""The application on a real server, in this process: uvicorn as `codehub api` runs it, on a free port."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ import uvicorn
 from codehub.auth.service import LoginLink
 from codehub.clock import Clock
 from codehub.command import operator
-from codehub.settings import ServerConfig, Settings
+from codehub.settings import Settings
 from codehub.web.app import create_app
 from codehub.web.role import server_config
 from codehub.wiring import Services, open_services
@@ -63,11 +63,11 @@ class Site:
 @contextlib.asynccontextmanager
 async def serving(services: Services) -> AsyncIterator[Site]:
     """Until the block ends. Requests still under way are cut off."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    # With its protocol named, as an inherited socket has it: asyncio sends small packets at once only then.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
     server = uvicorn.Server(server_config(create_app(services), services.settings))
-    # Signals belong to the test run; everything else is as in production.
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    running = asyncio.create_task(server._serve([listener]))
+    running = asyncio.create_task(server._serve([listener]))  # `serve` without taking the test run's signals
     while not server.started:
         await asyncio.sleep(0.005)
     try:
@@ -78,10 +78,13 @@ async def serving(services: Services) -> AsyncIterator[Site]:
 
 
 @contextlib.asynccontextmanager
-async def serving_with(settings: Settings, clock: Clock, **server: Any) -> AsyncIterator[Site]:
-    """With other server settings than the fixtures'."""
-    changed: ServerConfig = dataclasses.replace(settings.server, **server)
-    async with open_services(dataclasses.replace(settings, server=changed), clock) as services:
+async def serving_with(settings: Settings, clock: Clock, **changes: Any) -> AsyncIterator[Site]:
+    """With other settings than the fixtures'; each goes to the group that has it."""
+    for name in ("server", "storage", "auth"):
+        group = getattr(settings, name)
+        mine = {key: value for key, value in changes.items() if hasattr(group, key)}
+        settings = dataclasses.replace(settings, **{name: dataclasses.replace(group, **mine)})
+    async with open_services(settings, clock) as services:
         await services.people.ensure_first_admin()
         async with serving(services) as site:
             yield site

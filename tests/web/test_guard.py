@@ -71,6 +71,8 @@ async def test_both_length_and_chunking_is_refused(platform: Platform) -> None:
 
 async def test_a_silent_connection_and_half_a_head_are_closed_in_time(platform: Platform) -> None:
     begun = asyncio.get_running_loop().time()
-    answers = await asyncio.gather(ask(platform), ask(platform, HEAD), ask(platform, b"GET /", b"heal", b"thz", pause=0.3))
+    answers = await asyncio.gather(
+        ask(platform), ask(platform, HEAD), ask(platform, b"GET /", b"heal", b"thz", pause=0.3)
+    )
     assert set(answers) == {b""}
     assert asyncio.get_running_loop().time() - begun < HEAD_SECONDS + 5

@@ -31,12 +31,14 @@ class EntryOut(BaseModel):
 async def list_audit(
     request: Request,
     caller: LoggedIn,
+    *,
     actor: Filter = None,
     subject: Filter = None,
     limit: paging.Limit = 50,
-    cursor: paging.Cursor = None,
+    cursor: paging.NumberCursor = None,
 ) -> paging.Page[EntryOut]:
     rules.require_admin(caller)
     log = request.app.state.services.audit
-    found = await log.page(before=paging.decode_number(cursor), actor=actor, subject=subject, limit=limit + 1)
-    return paging.page(found, limit, lambda entry: EntryOut(**asdict(entry)), lambda entry: (str(entry.id),))
+    before = None if cursor is None else int(cursor)
+    found = await log.page(before=before, actor=actor, subject=subject, limit=limit + 1)
+    return paging.page(found, limit, lambda entry: EntryOut(**asdict(entry)), lambda entry: str(entry.id))

@@ -107,11 +107,10 @@ async def list_users(
     caller: LoggedIn,
     role: Annotated[Role | None, Query()] = None,
     limit: paging.Limit = 50,
-    cursor: paging.Cursor = None,
+    cursor: paging.NameCursor = None,
 ) -> paging.Page[UserOut]:
-    after = "" if cursor is None else paging.decode(cursor, 1)[0]
-    found = await _people(request).page_users(caller, after=after, role=role, limit=limit + 1)
-    return paging.page(found, limit, _user, lambda person: (person.name,))
+    found = await _people(request).page_users(caller, after=cursor or "", role=role, limit=limit + 1)
+    return paging.page(found, limit, _user, lambda person: person.name)
 
 
 @router.get("/users/{name}", responses=documented(404))
@@ -124,14 +123,14 @@ async def change_user(request: Request, caller: LoggedIn, name: Name, change: Us
     return _user(await _people(request).change_user(caller, name, role=change.role, active=change.active))
 
 
-@router.post("/users/{name}/login-links", status_code=201, responses=documented(404))
+@router.post("/users/{name}/login-links", status_code=201, responses=documented(404, 409))
 async def create_login_link(request: Request, caller: LoggedIn, name: Name) -> LinkOut:
     """A link that logs this person in, once. An earlier unused one stops working."""
     link = await _people(request).make_login_link(caller, name)
     return LinkOut(url=link.url(request.app.state.services.base_url(request)), expires_in_seconds=link.seconds)
 
 
-@router.post("/users/{name}/tokens", status_code=201, responses=documented(404, 413))
+@router.post("/users/{name}/tokens", status_code=201, responses=documented(404, 409, 413))
 async def create_token(request: Request, caller: LoggedIn, name: Name, token: TokenIn | None = None) -> NewTokenOut:
     wanted = token or TokenIn()
     scopes = None if wanted.scopes is None else frozenset(wanted.scopes)
@@ -143,11 +142,10 @@ async def create_token(request: Request, caller: LoggedIn, name: Name, token: To
 
 @router.get("/users/{name}/tokens", responses=documented(404))
 async def list_tokens(
-    request: Request, caller: LoggedIn, name: Name, limit: paging.Limit = 50, cursor: paging.Cursor = None
+    request: Request, caller: LoggedIn, name: Name, limit: paging.Limit = 50, cursor: paging.TimeCursor = None
 ) -> paging.Page[TokenOut]:
-    after = paging.decode_time_and_id(cursor)
-    found = await _people(request).page_tokens(caller, name, after=after, limit=limit + 1)
-    return paging.page(found, limit, _token, lambda token: (token.created_at.isoformat(), token.id))
+    found = await _people(request).page_tokens(caller, name, after=paging.place(cursor), limit=limit + 1)
+    return paging.page(found, limit, _token, lambda token: paging.at(token.created_at, token.id))
 
 
 @router.delete("/users/{name}/tokens/{token_id}", status_code=204, responses=documented(404))
@@ -157,18 +155,17 @@ async def revoke_token(request: Request, caller: LoggedIn, name: Name, token_id:
 
 @router.get("/users/{name}/sessions", responses=documented(404))
 async def list_sessions(
-    request: Request, caller: LoggedIn, name: Name, limit: paging.Limit = 50, cursor: paging.Cursor = None
+    request: Request, caller: LoggedIn, name: Name, limit: paging.Limit = 50, cursor: paging.TimeCursor = None
 ) -> paging.Page[SessionOut]:
     """Browsers that are logged in."""
-    after = paging.decode_time_and_id(cursor)
-    found = await _people(request).page_sessions(caller, name, after=after, limit=limit + 1)
+    found = await _people(request).page_sessions(caller, name, after=paging.place(cursor), limit=limit + 1)
 
     def show(s: BrowserSession) -> SessionOut:
         return SessionOut(
             **{k: v for k, v in vars(s).items() if k in SessionOut.model_fields}, current=s.id == caller.session_id
         )
 
-    return paging.page(found, limit, show, lambda s: (s.created_at.isoformat(), s.id))
+    return paging.page(found, limit, show, lambda s: paging.at(s.created_at, s.id))
 
 
 @router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=documented(404))

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from codehub.auth.model import AccessToken, BrowserSession, Caller, Person, Role, Scope
-from codehub.errors import ForbiddenError, LastAdminError, NotFoundError
+from codehub.errors import CodeHubError, ForbiddenError, LastAdminError, NotFoundError
 
 # Requests that were already under way with the old cookie when the new one was first used.
 OLD_COOKIE_GRACE = timedelta(seconds=60)
@@ -12,6 +12,12 @@ OLD_COOKIE_GRACE = timedelta(seconds=60)
 SEEN_EVERY = timedelta(seconds=60)
 # One sentence for unknown, malformed and somebody else's, so that nobody can tell them apart.
 NO_SUCH_USER = "there is no such user"
+
+
+class DeactivatedError(CodeHubError):
+    code = "USER_DEACTIVATED"
+    status = 409
+    title = "The person is deactivated"
 
 
 class SessionVerdict(Enum):
@@ -70,6 +76,12 @@ def require_self_or_admin(caller: Caller, name: str) -> None:
     """Somebody else's things are not there, rather than forbidden."""
     if caller.name != name and not caller.is_admin:
         raise NotFoundError(NO_SUCH_USER)
+
+
+def require_active(person: Person) -> None:
+    """Whoever is locked out gets no new way in."""
+    if not person.active:
+        raise DeactivatedError(f"{person.name} is deactivated: activate them first")
 
 
 def grantable(caller: Caller, wanted: frozenset[Scope] | None, owner: Role) -> frozenset[Scope]:

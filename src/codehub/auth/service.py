@@ -95,8 +95,7 @@ class People:
         secret, now = ids.new_secret(), self._clock.now()
         seconds = self._config.login_link_seconds
         async with self._database.transaction() as c:
-            if not (await self._user(c, name, lock=True)).active:
-                raise InvalidRequestError("is deactivated: activate them first", field="name")
+            rules.require_active(await self._user(c, name, lock=True))
             await store.replace_link(c, name, fingerprint(secret), now, now + timedelta(seconds=seconds))
             await audit.record(c, now, caller.origin, "login_link.create", name)
         return LoginLink(name, secret, seconds)
@@ -147,8 +146,7 @@ class People:
         expires = now + timedelta(days=days or self._config.token_days)
         async with self._database.transaction() as c:
             person = await self._user(c, name, lock=True)
-            if not person.active:
-                raise InvalidRequestError("is deactivated: activate them first", field="name")
+            rules.require_active(person)
             granted = sorted(rules.grantable(caller, scopes, person.role))
             token = await store.add_token(
                 c, token_id, name, label, fingerprint(secret), granted, now, caller.name, expires

@@ -153,6 +153,8 @@ def members(path: pathlib.Path) -> Iterator[tuple[str, IO[bytes]]]:
             for info in tar:
                 if content := tar.extractfile(info):
                     yield info.name, content
+    except OSError as e:
+        raise StartError(f"cannot read {path}: {e.strerror or e}") from e
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as e:
         raise BadBackupError(f"it is not a CodeHub backup: {e}") from None
 

@@ -32,7 +32,8 @@ class Meter:
             self._progress.stop()
 
     def begin(self, what: str, total: int | None = None) -> None:
-        self._progress.reset(self._task, description=what, total=total)
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(what, total=total)
 
     def count(self, size: int) -> None:
         self._progress.advance(self._task, size)

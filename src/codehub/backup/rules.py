@@ -72,4 +72,5 @@ def check_schema(manifest: Manifest, newest: int) -> None:
 
 def stays_logged_in(backup_keys: str, our_keys: str) -> bool:
     """Do we accept every signature that was good where the backup was made? Keys are separated by commas."""
-    return set(backup_keys.split(",")) <= set(our_keys.split(","))
+    theirs, ours = ({key.strip() for key in keys.split(",")} for keys in (backup_keys, our_keys))
+    return theirs <= ours

@@ -55,14 +55,24 @@ async def connect(url: str) -> AsyncIterator[Any]:
     """One connection; whatever the database has to complain about becomes one line."""
     try:
         connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS, server_settings=SESSION)
-        try:
-            yield connection
-            await connection.close(timeout=CONNECT_SECONDS)
-        finally:
-            connection.terminate()  # after an error nothing is left to say; after `close` this does nothing
     except (*AWAY, asyncpg.PostgresError) as e:
-        reason = "no answer in time" if isinstance(e, asyncio.TimeoutError) else str(e).split("\n", 1)[0]
-        raise StartError(f"the database: {reason or type(e).__name__}") from e
+        raise _complaint(e) from e
+    try:
+        yield connection
+        await connection.close(timeout=CONNECT_SECONDS)
+    except OSError as e:
+        if not isinstance(e, (ConnectionError, TimeoutError)):  # a full disk, say, is not the database's
+            raise
+        raise _complaint(e) from e
+    except (*AWAY, asyncpg.PostgresError) as e:
+        raise _complaint(e) from e
+    finally:
+        connection.terminate()  # after an error nothing is left to say; after `close` this does nothing
+
+
+def _complaint(error: BaseException) -> StartError:
+    reason = "no answer in time" if isinstance(error, asyncio.TimeoutError) else str(error).split("\n", 1)[0]
+    return StartError(f"the database: {reason or type(error).__name__}")
 
 
 async def tables(c: Any) -> list[Table]:

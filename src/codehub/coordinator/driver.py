@@ -15,8 +15,9 @@ from typing import Any
 import structlog
 
 from codehub import ids, logs, metrics
-from codehub.clock import Clock, back_off
+from codehub.clock import Clock
 from codehub.errors import LeaseLostError
+from codehub.retry import back_off
 
 log = logs.get()
 Stats = Mapping[str, Any]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from codehub import logs, metrics
-from codehub.clock import Clock, back_off
+from codehub.clock import Clock
+from codehub.retry import back_off
 from codehub.supervisor.privileges import Account, View, enter
 from codehub.supervisor.processes import Ledger
 

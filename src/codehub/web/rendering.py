@@ -19,7 +19,8 @@ def render(request: Request, template: str, status: int = 200, **values: Any) ->
     asked = request.query_params.get("lang")
     accepted = request.headers.get("accept-language", "")
     language = texts.choose(asked, request.cookies.get(LANGUAGE_COOKIE), accepted)
-    html = templates.get_template(template).render(t=texts.TEXTS[language], language=language, **values)
+    shared = {"t": texts.TEXTS[language], "language": language, "languages": texts.LANGUAGES}
+    html = templates.get_template(template).render(**shared, **values)
     response = HTMLResponse(html, status, {"content-language": language, "vary": "accept-language, cookie"})
     if asked == language:
         response.set_cookie(LANGUAGE_COOKIE, language, max_age=YEAR, path="/", samesite="lax", httponly=True)

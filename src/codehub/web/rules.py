@@ -10,9 +10,10 @@ from starlette.datastructures import Headers
 from codehub.settings import Network
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# Programs that open every link in a message to show a preview of it, or to scan it. Not browsers of people.
+# Programs that open every link in a message to show a preview of it, or to scan it. (Cubot makes telephones.)
 PREVIEWERS = re.compile(
-    r"bot\b|bot/|crawl|spider|scrap|preview|facebookexternalhit|whatsapp|vkshare|safelinks|linkexpanding", re.IGNORECASE
+    r"(?<!cu)bot\b|crawl|spider|scrap|preview|facebookexternalhit|whatsapp|vkshare|safelinks|linkexpanding",
+    re.IGNORECASE,
 )
 
 

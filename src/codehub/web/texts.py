@@ -2,7 +2,6 @@
 
 TEXTS: dict[str, dict[str, str]] = {
     "en": {
-        "language": "English",
         "languages": "Language",
         "skip": "Skip to the content",
         "log_out": "Log out",
@@ -52,14 +51,13 @@ TEXTS: dict[str, dict[str, str]] = {
         "docs_operations": "Operations",
     },
     "ko": {
-        "language": "한국어",
         "languages": "언어",
         "skip": "본문으로 건너뛰기",
         "log_out": "로그아웃",
         "log_in": "로그인",
         "api": "API",
         "welcome_title": "언제든 바로 시작하는 코딩 실습실",
-        "welcome_body": "로그인이 필요합니다. 받은 로그인 링크를 이 기기에서 열어 주세요. 링크는 한 번만 쓸 수 있습니다.",
+        "welcome_body": "로그인이 필요합니다. 받은 링크를 이 기기에서 열어 주세요. 링크는 한 번만 쓸 수 있습니다.",
         "welcome_no_link": "링크가 없나요?",
         "welcome_learner": "선생님께 새 링크를 부탁하세요. 몇 초면 만들 수 있습니다.",
         "welcome_operator": "이 CodeHub를 직접 운영한다면, CodeHub가 실행 중인 컴퓨터에서 새 링크를 만드세요.",
@@ -102,6 +100,7 @@ TEXTS: dict[str, dict[str, str]] = {
         "docs_operations": "운영",
     },
 }
+LANGUAGES = {"en": "English", "ko": "한국어"}  # each in its own words
 DEFAULT = "en"
 
 

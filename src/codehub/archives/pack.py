@@ -1,0 +1,254 @@
+"""Writes a directory tree as a tar stream. Runs in `worker`, a process of its own; `service` sends the bytes on.
+
+The order is fixed (names sorted, what is not a directory first) and nothing of the moment goes in, so that packing an
+unchanged tree again gives the same bytes. The container is stopped while we read: a file that changes or vanishes all
+the same means that the picture is not one moment's, and the whole is tried again later.
+
+Memory grows with the largest directory and with the number of files that have several names, not with bytes.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from codehub.archives import format as tar
+from codehub.archives import sparse
+from codehub.archives.model import SourceChangedError
+from codehub.archives.walk import DIRECTORY_FLAGS, Descent, MovedError
+
+CHUNK = 1024 * 1024
+# Names of what was left out that are reported; the rest is only counted.
+NAMED_AT_MOST = 100
+
+# Reading must not set access times of 200,000 files; only an owner (or root) may ask for that.
+_QUIET = os.O_NOATIME if os.geteuid() == 0 else 0
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | _QUIET
+_KEPT_XATTRS = ("user.", "system.posix_acl_")
+_SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
+
+Write = Callable[[bytes], object]
+
+
+@dataclass
+class Packed:
+    bytes: int = 0
+    files: int = 0
+    left_out_count: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Level:
+    """A directory on the way down."""
+
+    before: os.stat_result
+    prefix: bytes
+    subdirectories: list[str]  # still to visit, last first
+    lent_mode: int | None  # what the mode was before we gave ourselves access
+
+
+class Packer:
+    """One walk over a tree; `done` may be read from another thread for progress."""
+
+    def __init__(self, write: Write) -> None:
+        self.done = Packed()
+        self._write = write
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        self._first_names: dict[tuple[int, int], bytes] = {}  # of files with several names
+
+    def run(self, root: int) -> Packed:
+        """Pack everything below an open directory, which is closed."""
+        descent = Descent(root)
+        try:
+            self._walk(descent)
+        except (FileNotFoundError, NotADirectoryError, MovedError) as e:
+            raise SourceChangedError("a file vanished while it was archived") from e
+        finally:
+            descent.close()
+        self._emit(tar.END)
+        self._flush()
+        return self.done
+
+    def _walk(self, descent: Descent) -> None:
+        levels = [self._open_level(descent.fd, b"", None)]
+        while levels:
+            level = levels[-1]
+            if level.subdirectories:
+                name = level.subdirectories.pop()
+                fd, lent_mode = _open(name, descent.fd, DIRECTORY_FLAGS | _QUIET)
+                descent.enter(fd)
+                levels.append(self._open_level(fd, level.prefix + os.fsencode(name) + b"/", lent_mode))
+                continue
+            _check_unchanged(level.before, os.fstat(descent.fd), level.prefix)
+            if level.lent_mode is not None:
+                os.fchmod(descent.fd, level.lent_mode)
+            levels.pop()
+            if levels:
+                descent.leave()
+
+    def _open_level(self, fd: int, prefix: bytes, lent_mode: int | None) -> _Level:
+        """Write a directory and everything in it that is not one."""
+        status = os.fstat(fd)
+        mode = stat.S_IMODE(status.st_mode) if lent_mode is None else lent_mode
+        entry = _entry(prefix or b"./", tar.DIRECTORY, status)
+        entry.mode = mode
+        entry.xattrs = _xattrs(fd)
+        self._emit(tar.describe(entry))
+        self.done.files += 1
+        subdirectories = []
+        with os.scandir(fd) as found:
+            entries = sorted(found, key=_name_of)
+        for item in entries:
+            if item.is_dir(follow_symlinks=False):
+                subdirectories.append(item.name)
+            elif item.is_file(follow_symlinks=False):
+                self._file(fd, item.name, prefix + os.fsencode(item.name))
+            else:
+                self._other(fd, item, prefix + os.fsencode(item.name))
+        subdirectories.reverse()
+        return _Level(status, prefix, subdirectories, lent_mode)
+
+    def _file(self, directory: int, name: str, path: bytes) -> None:
+        try:
+            fd = os.open(name, _FILE_FLAGS, dir_fd=directory)
+        except PermissionError:
+            fd, mode = _open(name, directory, _FILE_FLAGS)
+            if mode is not None:
+                os.fchmod(fd, mode)
+        try:
+            status = os.fstat(fd)
+            if status.st_nlink > 1 and self._linked(status, path):
+                return
+            size = status.st_size
+            if size > CHUNK or status.st_blocks * 512 < size:
+                self._large_file(fd, path, status)
+                return
+            entry = tar.Entry(
+                path, tar.FILE, status.st_mode & 0o7777, status.st_uid, status.st_gid, size, status.st_mtime_ns
+            )
+            if names := os.listxattr(fd):
+                entry.xattrs = _kept(fd, names)
+            content = os.read(fd, size + 1) if size else b""
+            after = os.fstat(fd)
+            if len(content) != size or after.st_mtime_ns != status.st_mtime_ns or after.st_size != size:
+                _check_unchanged(status, after, path)
+                raise SourceChangedError(f"{os.fsdecode(path)!r} changed while it was archived")
+        finally:
+            os.close(fd)
+        self._buffer += (tar.describe(entry), content, tar.padding(size))
+        self._buffered += size + 1536
+        self.done.files += 1
+        self.done.bytes += size
+        if self._buffered >= CHUNK:
+            self._flush()
+
+    def _large_file(self, fd: int, path: bytes, before: os.stat_result) -> None:
+        """A file in pieces: too large to hold, or with holes that stay holes."""
+        entry = _entry(path, tar.FILE, before)
+        entry.xattrs = _xattrs(fd)
+        size, pieces, written_map = before.st_size, None, b""
+        if before.st_blocks * 512 < size:
+            found = sparse.extents(fd, size)
+            if sparse.data_bytes(found) < size:
+                pieces, written_map = found, sparse.write_map(found, size)
+                entry.real_size = size
+                entry.size = len(written_map) + sparse.data_bytes(found)
+            os.lseek(fd, 0, os.SEEK_SET)
+        self._emit(tar.describe(entry) + written_map)
+        if pieces is None:
+            self._copy(fd, size, path)
+        else:
+            for index in range(0, len(pieces), 2):
+                os.lseek(fd, pieces[index], os.SEEK_SET)
+                self._copy(fd, pieces[index + 1], path)
+        self._emit(tar.padding(entry.size))
+        _check_unchanged(before, os.fstat(fd), path)
+        self.done.files += 1
+
+    def _copy(self, fd: int, size: int, path: bytes) -> None:
+        while size:
+            content = os.read(fd, min(size, CHUNK))
+            if not content:
+                raise SourceChangedError(f"{os.fsdecode(path)!r} became shorter while it was archived")
+            self._emit(content)
+            self.done.bytes += len(content)
+            size -= len(content)
+
+    def _other(self, directory: int, item: os.DirEntry[str], path: bytes) -> None:
+        status = os.stat(item.name, dir_fd=directory, follow_symlinks=False)
+        kind = stat.S_IFMT(status.st_mode)
+        if kind in _SPECIAL:
+            self.done.left_out_count += 1
+            if len(self.done.left_out) < NAMED_AT_MOST:
+                shown = path.decode("utf-8", "backslashreplace")
+                self.done.left_out.append(f"{_SPECIAL[kind]} {shown[-200:]}")
+        elif kind != stat.S_IFLNK:
+            raise SourceChangedError(f"{os.fsdecode(path)!r} became something else while it was archived")
+        elif status.st_nlink == 1 or not self._linked(status, path):
+            entry = _entry(path, tar.SYMLINK, status)
+            entry.target = os.fsencode(os.readlink(item.name, dir_fd=directory))
+            self._emit(tar.describe(entry))
+            self.done.files += 1
+
+    def _linked(self, status: os.stat_result, path: bytes) -> bool:
+        """Write a further name of a file that has gone in already; the first one is remembered."""
+        identity = (status.st_dev, status.st_ino)
+        first = self._first_names.setdefault(identity, path)
+        if first == path:
+            return False
+        entry = _entry(path, tar.HARD_LINK, status)
+        entry.target = first
+        self._emit(tar.describe(entry))
+        self.done.files += 1
+        return True
+
+    def _emit(self, content: bytes) -> None:
+        self._buffer.append(content)
+        self._buffered += len(content)
+        if self._buffered >= CHUNK:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._write(b"".join(self._buffer))
+        self._buffer.clear()
+        self._buffered = 0
+
+
+def _name_of(item: os.DirEntry[str]) -> str:
+    return item.name
+
+
+def _entry(path: bytes, kind: bytes, status: os.stat_result) -> tar.Entry:
+    size = status.st_size if kind == tar.FILE else 0
+    mode = stat.S_IMODE(status.st_mode)
+    return tar.Entry(path, kind, mode, status.st_uid, status.st_gid, size, status.st_mtime_ns)
+
+
+def _open(name: str, directory: int, flags: int) -> tuple[int, int | None]:
+    """Open what may be closed to its own owner, whom we may be: (descriptor, the mode to give back)."""
+    try:
+        return os.open(name, flags, dir_fd=directory), None
+    except PermissionError:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if status.st_uid != os.geteuid() or stat.S_ISLNK(status.st_mode):
+            raise
+        mode = stat.S_IMODE(status.st_mode)
+        os.chmod(name, mode | (0o700 if flags & os.O_DIRECTORY else 0o400), dir_fd=directory)
+        return os.open(name, flags, dir_fd=directory), mode
+
+
+def _xattrs(fd: int) -> dict[str, bytes]:
+    names = os.listxattr(fd)
+    return _kept(fd, names) if names else {}
+
+
+def _kept(fd: int, names: list[str]) -> dict[str, bytes]:
+    """What a person can set. Privileges (security.*) and an administrator's notes (trusted.*) are not theirs to keep."""
+    return {name: os.getxattr(fd, name) for name in sorted(names) if name.startswith(_KEPT_XATTRS)}
+
+
+def _check_unchanged(before: os.stat_result, after: os.stat_result, path: bytes) -> None:
+    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
+        raise SourceChangedError(f"{os.fsdecode(path)!r} changed while it was archived")

@@ -1,0 +1,141 @@
+"""What each operation does to the world, through the runtime and the archives. Idempotent: carried on, it repeats safely.
+
+The controller calls `perform` and bounds its time. Nothing here decides whether an operation is complete.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from codehub.clock import Clock
+from codehub.coordinator.leader import Lease
+from codehub.coordinator.transitions import Transitions
+from codehub.errors import UnavailableError
+from codehub.runtimes.base import Container, Runtime, RuntimeFailureError, StartFailedError, Workload
+from codehub.settings import CoordinatorConfig
+from codehub.templates.loader import Templates
+from codehub.workspaces.model import Operation, Workspace
+
+POLL_SECONDS = 0.1
+Progress = Callable[[int, int], Awaitable[None]]
+
+
+class Archives(Protocol):
+    """What operations need of the archives."""
+
+    async def store(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> str:
+        """Pack, upload, verify; the key. A committed archive of the same operation is adopted."""
+        ...
+
+    async def fetch(self, w: Workspace, runtime: Runtime, progress: Progress) -> None:
+        """Unpack beside the volume and swap it in whole."""
+        ...
+
+    async def remove_all(self, workspace_id: str) -> None: ...
+
+
+class Operations:
+    def __init__(
+        self,
+        lease: Lease,
+        runtime: Runtime,
+        archives: Archives,
+        templates: Templates,
+        clock: Clock,
+        config: CoordinatorConfig,
+    ) -> None:
+        self._lease = lease
+        self._runtime = runtime
+        self._archives = archives
+        self._templates = templates
+        self._clock = clock
+        self._config = config
+        self._transitions = Transitions(lease, clock, config.max_retry)
+        self._answered: dict[str, str] = {}  # workspace → identity of the container that answered
+
+    def has_answered(self, container: Container) -> bool:
+        return self._answered.get(container.workspace_id) == container.identity
+
+    def start_seconds(self, w: Workspace) -> float:
+        template = self._templates.find(w.template)
+        return template.start_seconds if template else 120.0
+
+    async def perform(self, w: Workspace) -> None:
+        match w.operation:
+            case Operation.PROVISIONING:
+                await self._provision(w)
+            case Operation.RESTORING:
+                await self._archives.fetch(w, self._runtime, self._progress(w))
+            case Operation.STARTING:
+                await self._start(w)
+            case Operation.STOPPING:
+                await self._runtime.stop(w.id, self._config.stop_grace_seconds)
+            case Operation.ARCHIVING:
+                await self._archive(w)
+            case Operation.DELETING:
+                await self._delete(w)
+            case Operation.NONE:
+                pass
+
+    async def give_up(self, w: Workspace) -> None:
+        """After a time-out: a start that hangs must not leave a container that nobody expects."""
+        if w.operation is Operation.STARTING:
+            await self._runtime.stop(w.id, self._config.stop_grace_seconds)
+
+    async def _provision(self, w: Workspace) -> None:
+        assert w.op_id  # noqa: S101 (an operation has one)
+        if w.volume_parked and w.volume_generation:
+            await self._runtime.unpark_volume(w.id, w.volume_generation)
+        else:
+            await self._runtime.create_volume(w.id, w.op_id)
+
+    async def _start(self, w: Workspace) -> None:
+        """Start, then wait until it answers or is gone again."""
+        template = self._templates.require(w.template)
+        self._answered.pop(w.id, None)
+        await self._runtime.start(Workload(w.id, w.owner, template))
+        while True:
+            container = (await self._runtime.containers()).get(w.id)
+            if container is None:
+                ended = await self._runtime.last_exit(w.id)
+                raise StartFailedError(_last_words(ended.code, ended.log_tail) if ended else "it ended at once")
+            if await self._runtime.answers(container, template):
+                self._answered[w.id] = container.identity
+                return
+            await self._clock.sleep(POLL_SECONDS)
+
+    async def _archive(self, w: Workspace) -> None:
+        """Contract: `archive_key` committed, then volume deleted, by the generation we packed."""
+        volume = (await self._runtime.volumes([w.id])).get(w.id)
+        if volume and not volume.parked:
+            key = await self._archives.store(w, self._lease.epoch, self._runtime, self._progress(w))
+            if not await self._transitions.commit_archive(w, key):
+                raise RuntimeFailureError("the operation is no longer ours")
+            await self._runtime.delete_volume(w.id, volume.generation)
+
+    async def _delete(self, w: Workspace) -> None:
+        """Container first, then volume: destroyed by a purge, else kept in the trash."""
+        await self._runtime.stop(w.id, self._config.stop_grace_seconds)
+        volume = (await self._runtime.volumes([w.id])).get(w.id)
+        if volume and w.purge:
+            await self._runtime.delete_volume(w.id, volume.generation)
+        elif volume and not volume.parked:
+            await self._runtime.park_volume(w.id, volume.generation)
+        if w.purge:
+            await self._archives.remove_all(w.id)
+
+    def _progress(self, w: Workspace) -> Progress:
+        """Progress is a courtesy: when it cannot be saved, the work goes on."""
+
+        async def note(done: int, total: int) -> None:
+            with contextlib.suppress(UnavailableError):
+                await self._transitions.note_progress(w, done, total)
+
+        return note
+
+
+def _last_words(code: int | None, log_tail: str) -> str:
+    shown = "unknown" if code is None else code
+    return f"it ended with exit code {shown}. Its last words: {log_tail[-2000:].strip() or '(none)'}"
+
+

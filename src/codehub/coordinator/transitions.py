@@ -1,0 +1,166 @@
+"""How the controller writes: every change of a workspace's observed columns, with its line of history, in one place."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from codehub.clock import Clock
+from codehub.coordinator.leader import Lease
+from codehub.db import Connection
+from codehub.runtimes.base import Container
+from codehub.workspaces import rules, store
+from codehub.workspaces.model import Desired, Health, Observation, Observed, Operation, Reason, Workspace
+from codehub.workspaces.store import Change, sql
+
+ACTOR = "controller"
+
+
+class Transitions:
+    def __init__(self, lease: Lease, clock: Clock, max_retry: int) -> None:
+        self._lease = lease
+        self._clock = clock
+        self._max_retry = max_retry
+
+    async def begin(self, c: Connection, w: Workspace, operation: Operation, why: str, op_id: str) -> Workspace:
+        """A new operation has its id in the database before its first effect."""
+        now = self._clock.now()
+        begun = await store.update(c, sql.begin, w.id, operation, op_id, now)
+        assert begun  # noqa: S101 (the row is locked and had none)
+        await store.note(c, w.id, now, Change(ACTOR, f"{operation} begins", why, w.phase, detail={"op_id": op_id}))
+        return begun
+
+    async def take_in(
+        self, c: Connection, w: Workspace, seen: Observation, container: Container | None, gone: str
+    ) -> Workspace:
+        """Save what an observation means: a completed operation, a change nobody ordered, a broken rule."""
+        now = self._clock.now()
+        judged = rules.judge(w, seen)
+        if judged.problem and w.health_status is Health.OK:
+            return await self._break(c, w, seen, judged.observed, judged.problem, now)
+        if w.operation is not Operation.NONE:
+            if not rules.is_complete(w, seen):
+                return w
+            return await self._complete(c, w, seen, container, now)
+        if w.observed_status is Observed.RUNNING and judged.observed is Observed.STANDBY:
+            return await self._died(c, w, seen, gone, now)
+        return await self._settle(c, w, seen, judged.observed, container, now)
+
+    async def _complete(
+        self, c: Connection, w: Workspace, seen: Observation, container: Container | None, now: datetime
+    ) -> Workspace:
+        observed = rules.COMPLETES_AS[w.operation]
+        saved = await self._save(
+            c, w, seen, now, observed=observed, container=container, failures=rules.failures_after_success(w)
+        )
+        took = (now - w.op_started_at).total_seconds() if w.op_started_at else None
+        change = Change(ACTOR, w.operation, "observed to be done", w.phase, saved.phase, took, {"op_id": w.op_id})
+        await store.note(c, w.id, now, change)
+        return saved
+
+    async def _died(self, c: Connection, w: Workspace, seen: Observation, gone: str, now: datetime) -> Workspace:
+        """The IDE went away although nobody stopped it."""
+        if w.desired_state is not Desired.RUNNING or w.deleted_at or w.health_status is Health.ERROR:
+            return await self._settle(c, w, seen, Observed.STANDBY, None, now)
+        failure = rules.after_failure(w, Reason.START_FAILED, gone, now, self._max_retry, dice=0.0)
+        saved = await self._save(c, w, seen, now, observed=Observed.STANDBY, failure=failure)
+        await store.note(c, w.id, now, Change(ACTOR, "IDE ended", gone, w.phase, saved.phase))
+        return saved
+
+    async def _break(
+        self, c: Connection, w: Workspace, seen: Observation, observed: Observed, problem: Reason, now: datetime
+    ) -> Workspace:
+        failure = rules.after_failure(w, problem, _explain(problem), now, max_retry=0, dice=0.0)
+        saved = await self._save(c, w, seen, now, observed=observed, failure=failure)
+        await store.note(c, w.id, now, Change(ACTOR, problem, _explain(problem), w.phase, saved.phase))
+        return saved
+
+    async def _settle(
+        self, c: Connection, w: Workspace, seen: Observation, observed: Observed, container: Container | None, now: datetime
+    ) -> Workspace:
+        """Nothing under way: keep the row true, and stop looking at it when it is as wished."""
+        same = (w.observed_status, w.volume_generation, w.volume_parked) == (
+            observed,
+            seen.volume or seen.parked,
+            seen.parked is not None,
+        )
+        done = rules.plan(w)[0] is Operation.NONE
+        if same and (w.attention_at is None or not done):
+            return w
+        saved = await self._save(c, w, seen, now, observed=observed, container=container)
+        if saved.observed_status is not w.observed_status:
+            change = Change(ACTOR, "observed", "found so, outside of any operation", w.phase, saved.phase)
+            await store.note(c, w.id, now, change)
+        return saved
+
+    async def fail(self, w: Workspace, reason: Reason, message: str, dice: float) -> None:
+        """An attempt failed: back off and keep the operation, or give up."""
+        now = self._clock.now()
+        async with self._lease.transaction() as c:
+            current = await store.lock(c, w.id)
+            if current is None or (current.operation, current.op_id) != (w.operation, w.op_id):
+                return
+            failure = rules.after_failure(current, reason, message, now, self._max_retry, dice)
+            event = f"{w.operation} {'will be tried again' if failure.retry_at else 'given up'}"
+            saved = await store.update(c, sql.note_failure, *_failure_arguments(current, failure, now))
+            assert saved  # noqa: S101 (the row is locked)
+            await store.note(c, w.id, now, Change(ACTOR, event, f"{reason}: {message}", current.phase, saved.phase))
+
+    async def commit_archive(self, w: Workspace, key: str) -> bool:
+        """The archive is verified: from here on it, not the volume, is the truth."""
+        async with self._lease.transaction() as c:
+            return await store.update(c, sql.commit_archive, w.id, w.op_id, key, self._clock.now()) is not None
+
+    async def note_progress(self, w: Workspace, done: int, total: int) -> None:
+        async with self._lease.transaction() as c:
+            await c.execute(sql.note_progress, w.id, w.op_id, {"bytes": done, "total": total}, self._clock.now())
+
+    async def _save(
+        self,
+        c: Connection,
+        w: Workspace,
+        seen: Observation,
+        now: datetime,
+        *,
+        observed: Observed,
+        container: Container | None = None,
+        failures: int | None = None,
+        failure: rules.Failure | None = None,
+    ) -> Workspace:
+        """One UPDATE. After it the operation is over; the plan decides whether to look again."""
+        broken = failure is not None and failure.retry_at is None
+        error_info: Any = dict(failure.error_info) if failure else (w.error_info if w.health_status is Health.ERROR else None)
+        saved = await store.update(
+            c,
+            sql.observe,
+            *(w.id, observed, Operation.NONE, Health.ERROR if broken else w.health_status, error_info),
+            *(seen.volume or seen.parked, seen.parked is not None),
+            asdict(container.address) if container and observed is Observed.RUNNING else None,
+            failure.retry_at if failure else now,
+            now,
+            *(w.operation, w.op_id),
+            failure.error_info["error_count"] if failure else w.failures if failures is None else failures,
+        )
+        assert saved  # noqa: S101 (the row is locked)
+        if failure is None and rules.plan(saved)[0] is Operation.NONE:
+            saved = await store.update(c, sql.rest, saved.id)
+            assert saved  # noqa: S101
+        return saved
+
+
+def _failure_arguments(w: Workspace, failure: rules.Failure, now: datetime) -> tuple[Any, ...]:
+    given_up = failure.retry_at is None
+    return (
+        w.id,
+        Operation.NONE if given_up else w.operation,
+        Health.ERROR if given_up else w.health_status,
+        dict(failure.error_info),
+        failure.error_info["error_count"],
+        failure.retry_at,
+        now,
+    )
+
+
+def _explain(problem: Reason) -> str:
+    if problem is Reason.DATA_LOST:
+        return "its files vanished although nobody of ours removed them"
+    return "an IDE runs although its files are gone"

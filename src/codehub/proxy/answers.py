@@ -1,0 +1,45 @@
+"""Answers the proxy gives by itself: problem bodies as the API's, without its framework. Pure."""
+
+import json
+from functools import lru_cache
+from http import HTTPStatus
+
+from codehub.proxy.model import Answer, Failure
+
+CODES = {400: "INVALID_REQUEST", 404: "NOT_FOUND", 408: "REQUEST_TIMEOUT", 431: "HEADERS_TOO_LARGE"}
+STATUSES = {Failure.SLOW: 504, Failure.FULL: 503}
+DETAILS = {
+    Failure.UNREACHABLE: "What should answer does not accept connections; try again in a moment.",
+    Failure.SLOW: "What should answer took too long.",
+    Failure.BROKE_OFF: "What should answer broke off.",
+    Failure.NONSENSE: "What should answer sent something that is not HTTP.",
+    Failure.FULL: "Too many requests are under way; try again in a moment.",
+}
+RETRY = (b"Retry-After", b"2")
+
+
+def problem(status: int, detail: str, code: str | None = None, *more: tuple[bytes, bytes]) -> Answer:
+    phrase = HTTPStatus(status).phrase
+    code = code or CODES.get(status) or phrase.upper().replace(" ", "_").replace("-", "_")
+    members = {"type": "about:blank", "title": phrase, "status": status, "detail": detail, "code": code}
+    body = json.dumps(members, ensure_ascii=False).encode()
+    fields = ((b"Content-Type", b"application/problem+json"), (b"Cache-Control", b"no-store"), *more)
+    return Answer(status, (*fields, (b"X-Content-Type-Options", b"nosniff")), body)
+
+
+@lru_cache
+def of_failure(failure: Failure) -> Answer:
+    status = STATUSES.get(failure, 502)
+    return problem(status, DETAILS[failure], failure.value, *([RETRY] if status == 503 else []))
+
+
+def write(answer: Answer, *, close: bool, head_only: bool, minor: int) -> bytes:
+    """The bytes of a whole answer."""
+    lines = [b"HTTP/1.1 %d %b" % (answer.status, HTTPStatus(answer.status).phrase.encode())]
+    lines += [b"%b: %b" % field for field in answer.fields]
+    lines.append(b"Content-Length: %d" % len(answer.body))
+    if close:
+        lines.append(b"Connection: close")
+    elif minor == 0:
+        lines.append(b"Connection: keep-alive")
+    return b"\r\n".join(lines) + b"\r\n\r\n" + (b"" if head_only else answer.body)

@@ -1,0 +1,29 @@
+"""Cookies between browsers and workspaces: the platform's own stay outside, in both directions. Pure; for `headers`."""
+
+from codehub.proxy.model import Hygiene
+
+
+def _is_ours(name: bytes, hygiene: Hygiene) -> bool:
+    # Browsers compare the `__Host-` prefix without regard to case, so nothing that only differs in case gets by.
+    bare = name.strip().lower()
+    return bare in hygiene.cookies or (bool(hygiene.cookie_prefix) and bare.startswith(hygiene.cookie_prefix))
+
+
+def for_upstream(value: bytes, hygiene: Hygiene) -> bytes:
+    """The `Cookie` header without the platform's; empty when nothing is left."""
+    pairs = value.split(b";")
+    kept = [pair.strip() for pair in pairs if not _is_ours(pair.partition(b"=")[0], hygiene)]
+    return b"; ".join(filter(None, kept))
+
+
+def for_browser(value: bytes, hygiene: Hygiene) -> bytes:
+    """One `Set-Cookie` header as a workspace may send it; empty when it may not."""
+    pair, *attributes = value.split(b";")
+    name, equals, _ = pair.partition(b"=")
+    # A cookie without a name is sent back as its bare value, which may look like anybody's cookie.
+    if not equals or not name.strip() or _is_ours(name, hygiene):
+        return b""
+    if hygiene.cookie_domains:
+        return value
+    kept = [part for part in attributes if part.partition(b"=")[0].strip().lower() != b"domain"]
+    return b";".join([pair, *kept])

@@ -1,0 +1,195 @@
+"""What a message's head means: RFC 9112, strictly. Pure; called by `downstream` and `upstream` with whole heads.
+
+Whatever could be read in two ways is refused. Parsed parts come out, and only those are ever written to the other side:
+no byte of a head is passed on because it was received.
+"""
+
+import re
+from functools import lru_cache
+
+from codehub.proxy.model import CHUNKED, NOTHING, UNTIL_EOF, Field, RequestHead, ResponseHead
+
+VISIBLE = bytes([9, *range(32, 127), *range(128, 256)])  # what a field's value may have, RFC 9110 5.5
+TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+# No `#`, no space, nothing beyond ASCII; origin-form, or the asterisk of OPTIONS.
+REQUEST_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) (/[!-\"$-~]*|\*) HTTP/1\.([01])")
+ANY_REQUEST_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+ [!-~]+ HTTP/([0-9])\.([0-9])")
+STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
+HOST = re.compile(rb"(?:[0-9A-Za-z](?:[0-9A-Za-z._-]*[0-9A-Za-z.])?|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?")
+LENGTH = re.compile(rb"[0-9]{1,18}")
+# In a head that is not complete yet, so that a sender of line feeds is told at once instead of at the time-out.
+UNREADABLE = re.compile(rb"(?<!\r)\n|\r(?=[^\n])|[^\t\r\n\x20-\x7e\x80-\xff]")
+NAME_BYTES = 128
+ONCE = {b"host", b"content-length", b"transfer-encoding", b"expect", b"upgrade"}
+ONCE |= {b"authorization", b"origin", b"sec-websocket-key", b"sec-websocket-version", b"content-type"}
+ALWAYS_PASSED = {b"host", b"content-length", b"transfer-encoding", b"close", b"keep-alive", b"upgrade"}
+BODYLESS = {204, 304}
+
+
+class RefusalError(Exception):
+    """This message is not passed on. The connection that it came by ends."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+@lru_cache(maxsize=1024)
+def key_of(name: bytes) -> bytes:
+    """A field's name in lower case, if it is one. Remembered: there are few names, and each comes very often."""
+    if len(name) > NAME_BYTES:
+        raise RefusalError(431, "A header's name is too long.")
+    if TOKEN.fullmatch(name) is None:
+        raise RefusalError(400, "A header's name is not valid.")
+    return name.lower()
+
+
+def fields_of(lines: list[bytes]) -> tuple[list[Field], dict[bytes, bytes]]:
+    """The lines must hold no line ends and no control characters: `_lines` has seen to that."""
+    fields: list[Field] = []
+    index: dict[bytes, bytes] = {}
+    for line in lines:
+        name, colon, value = line.partition(b":")
+        if not colon:
+            raise RefusalError(400, "A header line has no colon.")
+        key = key_of(name)
+        value = value.strip()
+        fields.append((name, value))
+        if key in index:
+            value = _joined(key, index[key], value)
+        index[key] = value
+    return fields, index
+
+
+def _joined(key: bytes, first: bytes, second: bytes) -> bytes:
+    if key in ONCE:
+        raise RefusalError(400, f"The header {key.decode()} may come only once.")
+    return first + (b"; " if key == b"cookie" else b", ") + second
+
+
+def _lines(head: bytes, most: int) -> list[bytes]:
+    lines = head.split(b"\r\n")
+    if len(lines) > most + 1:
+        raise RefusalError(431, "There are too many headers.")
+    # Taking away everything allowed leaves the line ends, unless there is something else.
+    if head.translate(None, VISIBLE) != b"\r\n" * (len(lines) - 1):
+        raise RefusalError(400, "The head has a bare line end or a control character.")
+    return lines
+
+
+def request(head: bytes, most_fields: int) -> RequestHead:
+    """`head` is everything before the empty line."""
+    lines = _lines(head, most_fields)
+    line = REQUEST_LINE.fullmatch(lines[0])
+    if line is None:
+        raise _bad_request_line(lines[0])
+    result = RequestHead()
+    result.method, result.target, minor = line.groups()
+    result.minor = 1 if minor == b"1" else 0
+    del lines[0]
+    result.fields, result.index = fields_of(lines)
+    _understand_request(result)
+    return result
+
+
+def _bad_request_line(line: bytes) -> RefusalError:
+    known = ANY_REQUEST_LINE.fullmatch(line)
+    if known is None:
+        return RefusalError(400, "The request line is not valid.")
+    if known[1] != b"1" or known[2] not in (b"0", b"1"):
+        return RefusalError(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+    if line.startswith(b"CONNECT "):
+        return RefusalError(501, "This is not a forward proxy.")
+    return RefusalError(400, "The request's target must be a path.")
+
+
+def _understand_request(head: RequestHead) -> None:
+    get = head.index.get
+    method = head.method
+    if method in (b"CONNECT", b"TRACE"):
+        raise RefusalError(501, "This method is not served.")
+    if head.target == b"*" and method != b"OPTIONS":
+        raise RefusalError(400, "Only OPTIONS may ask for *.")
+    head.host = _host(get(b"host"), head.minor)
+    head.length = _request_length(get(b"content-length"), get(b"transfer-encoding"), head.minor)
+    head.keep_alive, head.named, asks_upgrade = _connection(get(b"connection"), head.minor)
+    expect = get(b"expect")
+    if expect is not None and expect.lower() != b"100-continue":
+        raise RefusalError(417, "Only 100-continue can be expected.")
+    head.expects = expect is not None and head.minor == 1 and head.length != 0
+    upgrade = get(b"upgrade") if asks_upgrade and head.minor else None
+    head.upgrade = upgrade is not None and method == b"GET" and head.length == 0 and upgrade.lower() == b"websocket"
+
+
+def _host(value: bytes | None, minor: int) -> bytes:
+    if value is None:
+        if minor:
+            raise RefusalError(400, "The Host header is missing.")
+        return b"localhost"
+    found = HOST.fullmatch(value)
+    if found is None or len(value) > 260 or (found[1] and int(found[1]) > 65535):
+        raise RefusalError(400, "The Host header is not valid.")
+    return value
+
+
+def _request_length(length: bytes | None, encoding: bytes | None, minor: int) -> int:
+    if encoding is not None:
+        if length is not None:
+            raise RefusalError(400, "Content-Length and Transfer-Encoding exclude each other.")
+        if minor == 0:
+            raise RefusalError(400, "HTTP/1.0 has no Transfer-Encoding.")
+        if encoding.lower() != b"chunked":
+            status = 400 if b"chunked" in encoding.lower() else 501
+            raise RefusalError(status, "The only Transfer-Encoding is chunked.")
+        return CHUNKED
+    return 0 if length is None else _length(length)
+
+
+def _length(text: bytes) -> int:
+    if LENGTH.fullmatch(text) is None:
+        raise RefusalError(400, "The Content-Length is not valid.")
+    return int(text)
+
+
+def _connection(value: bytes | None, minor: int) -> tuple[bool, frozenset[bytes], bool]:
+    """(keep the connection, names it makes hop-by-hop, an upgrade is asked for)"""
+    if value is None:
+        return minor == 1, NOTHING, False
+    words = value.lower()
+    if words == b"keep-alive":
+        return True, NOTHING, False
+    if words == b"close":
+        return False, NOTHING, False
+    options = {word.strip() for word in words.split(b",")}
+    keep = b"close" not in options and (minor == 1 or b"keep-alive" in options)
+    # Whoever names a header that decides the framing would make us forget it.
+    return keep, frozenset(options - ALWAYS_PASSED), b"upgrade" in options
+
+
+def response(head: bytes, most_fields: int, method: bytes) -> ResponseHead:
+    """An upstream's answer to a request of this method."""
+    lines = _lines(head, most_fields)
+    line = STATUS_LINE.fullmatch(lines[0])
+    if line is None:
+        raise RefusalError(502, "The status line is not valid.")
+    result = ResponseHead()
+    minor, status, reason = line.groups()
+    result.status, result.reason, result.minor = int(status), reason or b"", int(minor)
+    del lines[0]
+    result.fields, result.index = fields_of(lines)
+    get = result.index.get
+    result.keep_alive, result.named, upgrade = _connection(get(b"connection"), result.minor)
+    result.upgrade = upgrade and get(b"upgrade", b"").lower() == b"websocket"
+    result.length = _response_length(result, method)
+    return result
+
+
+def _response_length(head: ResponseHead, method: bytes) -> int:
+    length, encoding = head.index.get(b"content-length"), head.index.get(b"transfer-encoding")
+    if encoding is not None and (length is not None or head.minor == 0 or encoding.lower() != b"chunked"):
+        raise RefusalError(502, "The answer's framing is ambiguous.")
+    announced = _length(length) if length is not None else UNTIL_EOF
+    if method == b"HEAD" or head.status < 200 or head.status in BODYLESS:
+        return 0
+    return CHUNKED if encoding is not None else announced

@@ -1,0 +1,137 @@
+"""Which headers pass, in both directions, and what is added: parsed heads in, the bytes of a new head out. Pure.
+
+`downstream` writes requests with it, `upstream` answers. Framing headers are never copied, always made.
+"""
+
+import re
+from functools import lru_cache
+from ipaddress import ip_address
+
+from codehub.proxy import cookies
+from codehub.proxy.framing import HOST, key_of
+from codehub.proxy.model import CHUNKED, Forward, Hygiene, RequestHead, ResponseHead
+from codehub.settings import Network
+
+HOP_BY_HOP = frozenset(
+    {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate", b"proxy-authorization", b"te"}
+    | {b"transfer-encoding", b"content-length", b"upgrade", b"http2-settings", b"proxy-authentication-info"}
+)
+MADE_FOR_REQUESTS = frozenset({b"host", b"expect"})
+# What only a proxy in front of us may say.
+FROM_PROXIES = frozenset(
+    {b"forwarded", b"x-forwarded", b"x-forwarded-port", b"x-forwarded-server", b"x-forwarded-prefix", b"x-real-ip"}
+    | {b"x-forwarded-scheme", b"x-forwarded-ssl", b"x-scheme", b"x-client-ip", b"x-original-url", b"x-rewrite-url"}
+)
+MADE_FOR_FORWARDING = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"})
+SCHEME = re.compile(rb"https?|wss?", re.IGNORECASE)
+API = Hygiene()
+
+
+def workspace_hygiene(cookie_names: frozenset[bytes], cookie_prefix: bytes) -> Hygiene:
+    """For upstreams that run somebody's programs: they get none of the platform's secrets, and set none of its state."""
+    return Hygiene(
+        request=frozenset({b"authorization"}),
+        response=frozenset(
+            {b"service-worker-allowed", b"clear-site-data", b"strict-transport-security", b"alt-svc"}
+            | {b"public-key-pins", b"public-key-pins-report-only"}
+        ),
+        cookies=cookie_names,
+        cookie_prefix=cookie_prefix,
+        cookie_domains=False,
+    )
+
+
+class Source:
+    """Who is at the other end of a connection, and what we tell upstreams about them. Made once per connection."""
+
+    __slots__ = ("_lines", "_scheme", "address", "trusted")
+
+    def __init__(self, address: str, trusted: tuple[Network, ...], scheme: bytes) -> None:
+        self.address = address
+        self.trusted = _is_one_of(address, trusted)
+        self._scheme = scheme
+        told = [b"X-Forwarded-For: " + address.encode()] if address else []
+        self._lines = b"\r\n".join([*told, b"X-Forwarded-Proto: " + scheme, b"X-Forwarded-Host: "])
+
+    def lines(self, head: RequestHead) -> bytes:
+        if not self.trusted:
+            return self._lines + head.host
+        told, host = head.get(b"x-forwarded-proto"), head.get(b"x-forwarded-host")
+        chain = b", ".join(filter(None, [head.get(b"x-forwarded-for"), self.address.encode()]))
+        proto = told.lower() if SCHEME.fullmatch(told) else self._scheme
+        host = host if HOST.fullmatch(host) else head.host
+        return b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b\r\nX-Forwarded-Host: %b" % (chain, proto, host)
+
+
+def _is_one_of(address: str, networks: tuple[Network, ...]) -> bool:
+    if not address or not networks:
+        return False
+    parsed = ip_address(address.partition("%")[0])
+    mapped = getattr(parsed, "ipv4_mapped", None) or parsed
+    return any(mapped in network for network in networks)
+
+
+@lru_cache(maxsize=256)
+def _kept_back(hygiene: frozenset[bytes], more: frozenset[bytes], trusted: bool) -> frozenset[bytes]:
+    names = HOP_BY_HOP | MADE_FOR_REQUESTS | MADE_FOR_FORWARDING | hygiene | more
+    return names if trusted else names | FROM_PROXIES
+
+
+def request(head: RequestHead, forward: Forward, source: Source) -> bytes:
+    """The whole head of the request for the upstream, with its empty line."""
+    hygiene = forward.hygiene
+    drop = _kept_back(hygiene.request, forward.drop, source.trusted)
+    if head.named:
+        drop |= head.named
+    parts = [b"%b %b HTTP/1.1\r\nHost: %b" % (head.method, target(head.target, forward.strip_prefix), head.host)]
+    for name, value in head.fields:
+        key = key_of(name)
+        # Behind CGI-like servers `X_Forwarded_For` is `X-Forwarded-For`.
+        if key in drop or (b"_" in key and key.replace(b"_", b"-") in drop):
+            continue
+        if key == b"cookie" and hygiene.cookies:
+            kept = cookies.for_upstream(value, hygiene)
+            if kept:
+                parts.append(name + b": " + kept)
+        else:
+            parts.append(name + b": " + value)
+    parts.append(source.lines(head))
+    parts += [name + b": " + value for name, value in forward.add]
+    parts.append(_request_framing(head))
+    return b"\r\n".join(parts)
+
+
+def _request_framing(head: RequestHead) -> bytes:
+    if head.upgrade:
+        return b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    if head.length == 0 and b"content-length" not in head.index:
+        return b"\r\n"
+    body = b"Transfer-Encoding: chunked\r\n" if head.length == CHUNKED else b"Content-Length: %d\r\n" % head.length
+    return body + (b"Expect: 100-continue\r\n\r\n" if head.expects else b"\r\n")
+
+
+def target(whole: bytes, prefix: bytes) -> bytes:
+    if not prefix or not whole.startswith(prefix):
+        return whole
+    rest = whole[len(prefix) :]
+    return rest if rest[:1] == b"/" else b"/" + rest
+
+
+def response(head: ResponseHead, hygiene: Hygiene, framing: bytes) -> bytes:
+    """The whole head of the answer for the browser; `framing` are the lines that say where it ends."""
+    parts = [b"HTTP/1.1 %d %b" % (head.status, head.reason)]
+    drop = HOP_BY_HOP | hygiene.response if hygiene.response else HOP_BY_HOP
+    if head.named:
+        drop |= head.named
+    for name, value in head.fields:
+        key = key_of(name)
+        if key in drop:
+            continue
+        if key == b"set-cookie" and hygiene.cookies:
+            cookie = cookies.for_browser(value, hygiene)
+            if cookie:
+                parts.append(name + b": " + cookie)
+        else:
+            parts.append(name + b": " + value)
+    parts.append(framing)
+    return b"\r\n".join(parts)

@@ -1,0 +1,149 @@
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+Field = tuple[bytes, bytes]
+NOTHING: frozenset[bytes] = frozenset()
+CHUNKED, UNTIL_EOF = -1, -2  # in the place of a body's length
+
+
+class Address(NamedTuple):
+    """Where an upstream listens: a Unix socket when there is a path, a TCP port otherwise."""
+
+    path: str = ""
+    host: str = ""
+    port: int = 0
+
+
+class RequestHead:
+    """What a request's head means, as the one strict parser read it. Names in `index` are in lower case."""
+
+    __slots__ = ("expects", "fields", "host", "index", "keep_alive", "length", "method", "minor", "named", "peer")
+    __slots__ += ("target", "upgrade")
+
+    method: bytes
+    target: bytes
+    minor: int  # HTTP/1.minor
+    fields: list[Field]  # in the order they came, spelled as they came
+    index: dict[bytes, bytes]  # repeated ones joined
+    host: bytes
+    length: int  # of the body; CHUNKED when it is not announced
+    keep_alive: bool
+    upgrade: bool  # to WebSocket: the only upgrade there is
+    expects: bool  # 100-continue
+    named: frozenset[bytes]  # further names that `Connection` makes this hop's own
+    peer: str  # who is at the other end of the connection; empty on a Unix socket
+
+    def get(self, name: bytes, default: bytes = b"") -> bytes:
+        return self.index.get(name, default)
+
+    @property
+    def path(self) -> bytes:
+        return self.target.partition(b"?")[0]
+
+
+class ResponseHead:
+    __slots__ = ("fields", "index", "keep_alive", "length", "minor", "named", "reason", "status", "upgrade")
+
+    status: int
+    reason: bytes
+    minor: int
+    fields: list[Field]
+    index: dict[bytes, bytes]
+    length: int  # of what follows; CHUNKED or UNTIL_EOF when it is not announced
+    keep_alive: bool
+    upgrade: bool
+    named: frozenset[bytes]
+
+
+class Direction(Enum):
+    FROM_BROWSER = "from the browser"
+    FROM_WORKSPACE = "from the workspace"
+
+
+Observer = Callable[[Direction, bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Hygiene:
+    """What does not pass between browsers and one kind of upstream. Names in lower case."""
+
+    request: frozenset[bytes] = NOTHING
+    response: frozenset[bytes] = NOTHING
+    cookies: frozenset[bytes] = NOTHING  # names that are the platform's own
+    cookie_prefix: bytes = b""  # and all that begin so; empty for none
+    cookie_domains: bool = True  # may answers set cookies for a whole domain?
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Pass the request on. One object serves all requests of a route: nothing in it belongs to a single one."""
+
+    address: Address
+    route: str = ""  # tunnels are counted, and closed, by it
+    strip_prefix: bytes = b""
+    hygiene: Hygiene = field(default_factory=Hygiene)
+    observe: Callable[[RequestHead], Observer | None] | None = None  # asked once per tunnel
+    drop: frozenset[bytes] = NOTHING  # further request headers, in lower case
+    add: tuple[Field, ...] = ()
+    at_most: int = 1024  # connections to the upstream under way at once
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer at once. `Content-Length` and `Connection` are the engine's to set."""
+
+    status: int
+    fields: tuple[Field, ...]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Wait for the decision, for so many seconds at most; `otherwise` is the answer after that."""
+
+    decision: Awaitable["Forward | Answer"]
+    seconds: float
+    otherwise: Answer
+
+
+Decision = Forward | Answer | Hold
+
+
+class Failure(Enum):
+    """Why an upstream gave no answer; the metric's label and the problem's code."""
+
+    UNREACHABLE = "UPSTREAM_UNREACHABLE"
+    SLOW = "UPSTREAM_TIMEOUT"
+    BROKE_OFF = "UPSTREAM_BROKE_OFF"
+    NONSENSE = "UPSTREAM_INVALID"
+    FULL = "UPSTREAM_BUSY"
+
+
+class Director(Protocol):
+    """Says where requests go. Called for every one of them, so it must not wait for anything."""
+
+    def decide(self, head: RequestHead) -> Decision: ...
+
+    def unreachable(self, head: RequestHead, forward: Forward, failure: Failure) -> Answer: ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds and bytes that one connection may take."""
+
+    head_seconds: float = 15.0  # for a request's head, from its first byte or the connection's beginning
+    idle_seconds: float = 75.0  # between requests
+    stall_seconds: float = 60.0  # without a byte of a body, or without room for one
+    connect_seconds: float = 5.0
+    answer_seconds: float = 600.0  # from the end of a request to the answer's head
+    half_closed_seconds: float = 60.0  # without a byte to a client that has stopped sending
+    linger_seconds: float = 5.0  # for a client to read our last words
+    pool_idle_seconds: float = 4.0  # an upstream connection unused; Node closes them after 5
+    head_bytes: int = 32 * 1024
+    head_fields: int = 100
+    response_head_bytes: int = 128 * 1024
+    response_head_fields: int = 200
+    high_water: int = 128 * 1024  # bytes waiting for a slow reader before its writer is stopped
+    low_water: int = 32 * 1024

@@ -1,0 +1,1 @@
+"""Where workspaces really run: a handful of idempotent verbs, one implementation per kind of machine."""

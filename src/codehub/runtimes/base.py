@@ -1,0 +1,178 @@
+"""The runtime protocol: what the controller may ask of whatever runs workspaces. One contract suite tests them all.
+
+Every verb is idempotent: asked again, it finds its work done. None decides anything; none knows the database. A runtime
+reports what *is*; what that means is judged in `workspaces.rules`.
+"""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from codehub.errors import CodeHubError
+from codehub.templates.model import Template
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the proxy finds an IDE: a Unix socket, or a host and port."""
+
+    socket: str | None = None
+    host: str | None = None
+    port: int | None = None
+
+
+@dataclass(frozen=True)
+class Container:
+    """An IDE server that exists (a process tree, a container, a pod). One that has exited does not exist."""
+
+    workspace_id: str
+    identity: str  # changes with every start: pid + start time + boot id, or the container's id
+    address: Address
+    started_at: datetime
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A home directory that exists. `generation` is the `op_id` of the operation that made it."""
+
+    workspace_id: str
+    generation: str
+    restored_from: str | None = None  # the archive key it was unpacked from: the restore marker
+    parked: bool = False  # in the trash: kept, and not startable
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How the last container of a workspace ended, for `error_info`."""
+
+    code: int | None  # None: unknown
+    log_tail: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What to start."""
+
+    workspace_id: str
+    owner: str
+    template: Template
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def base_path(self) -> str:
+        return f"/w/{self.workspace_id}/"
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    exit_code: int
+    output: bytes  # both streams, in order, bounded
+    truncated: bool = False
+    timed_out: bool = False
+
+
+class RuntimeFailureError(CodeHubError):
+    """A verb failed and may be tried again."""
+
+    code = "ActionFailed"
+
+
+class StartFailedError(RuntimeFailureError):
+    """The IDE could not be started, or exited at once."""
+
+    code = "StartFailed"
+
+
+class ImageNotFoundError(RuntimeFailureError):
+    """What the template wants to start is not there: trying again will not help."""
+
+    code = "ImageNotFound"
+
+
+class IsolationUnavailableError(RuntimeFailureError):
+    """This machine cannot keep workspaces apart, so nothing is started."""
+
+    code = "IsolationUnavailable"
+
+
+class Runtime(Protocol):
+    name: str
+
+    async def containers(self) -> Mapping[str, Container]:
+        """All that exist now, in one look. Costs by how many run, not by how many workspaces there are."""
+        ...
+
+    async def volumes(self, ids: Collection[str]) -> Mapping[str, Volume]:
+        """Which of these have a volume."""
+        ...
+
+    async def answers(self, container: Container, template: Template) -> bool:
+        """Does the IDE answer on its address (the template's `ready` path below 500)? Bounded to about a second."""
+        ...
+
+    async def create_volume(self, workspace_id: str, generation: str) -> None:
+        """An empty home; one that exists is left alone, whatever its generation."""
+        ...
+
+    async def place_volume(self, workspace_id: str, generation: str, staged: Path, restored_from: str) -> None:
+        """Swap a fully unpacked directory (from `staging`) in as the volume, whole; refuses when one exists."""
+        ...
+
+    def staging(self, workspace_id: str, generation: str) -> Path:
+        """A directory beside the volume, on the same file system, to unpack into; emptied when it is left over."""
+        ...
+
+    def volume_path(self, workspace_id: str) -> Path:
+        """Where the home's files are, for packing."""
+        ...
+
+    async def delete_volume(self, workspace_id: str, generation: str) -> None:
+        """Destroy this generation; another one is not touched. Gone already is fine."""
+        ...
+
+    async def park_volume(self, workspace_id: str, generation: str) -> None:
+        """Move this generation to the trash: kept, reported as parked, not startable."""
+        ...
+
+    async def unpark_volume(self, workspace_id: str, generation: str) -> None: ...
+
+    async def start(self, workload: Workload) -> None:
+        """Start the IDE. Returns when the process exists; whether it answers is observed. Running already is fine."""
+        ...
+
+    async def stop(self, workspace_id: str, grace_seconds: float) -> None:
+        """Ask, wait, insist: afterwards nothing of it is left."""
+        ...
+
+    async def last_exit(self, workspace_id: str) -> Exit | None: ...
+
+    async def exec(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout_seconds: float = 60.0,
+        max_output: int = 1_000_000,
+    ) -> ExecResult:
+        """Run a command inside a running workspace, as its user, in its home."""
+        ...
+
+    async def put(self, workspace_id: str, files: Mapping[str, bytes]) -> None:
+        """Write files into the home (relative paths, never outside it), owned by its user."""
+        ...
+
+    def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
+        """The IDE's own log, its end first; then, with `follow`, what comes."""
+        ...
+
+    async def disk_usage(self, workspace_id: str) -> int:
+        """Bytes the home takes on disk."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything without touching what runs: workspaces outlive us."""
+        ...

@@ -1,0 +1,1 @@
+"""Templates: what a workspace is made of, one TOML file each."""

@@ -1,0 +1,66 @@
+"""A template as the rest of the product sees it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class ActivityProfile(StrEnum):
+    VSCODE = "vscode"
+    JUPYTER = "jupyter"
+    PLAIN = "plain"
+
+
+class ActivityMode(StrEnum):
+    TRAFFIC = "traffic"
+    CONNECTIONS = "connections"
+
+
+class WakeOn(StrEnum):
+    NAVIGATION = "navigation"
+    ANY = "any"
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """`[process]`: how the process runtime starts it."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DockerSpec:
+    """`[docker]`: for runtimes that run images."""
+
+    image: str
+    port: int
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ResourceLimits:
+    """`[limits]`: what one workspace may take. 0 = no limit."""
+
+    memory_mb: int = 2048
+    processes: int = 1024
+    cpus: float = 0.0
+    disk_mb: int = 0
+
+
+@dataclass(frozen=True)
+class Template:
+    name: str
+    title: str
+    activity_profile: ActivityProfile = ActivityProfile.PLAIN
+    activity: ActivityMode = ActivityMode.TRAFFIC
+    wake_on: WakeOn = WakeOn.NAVIGATION
+    strip_prefix: bool = False
+    ready: str = "/"
+    start_seconds: float = 120.0
+    standby_ttl_seconds: int | None = None
+    archive_ttl_seconds: int | None = None
+    process: ProcessSpec | None = None
+    docker: DockerSpec | None = None
+    limits: ResourceLimits = field(default_factory=ResourceLimits)

@@ -1,0 +1,213 @@
+"""REST about workspaces, and the event stream."""
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import StreamingResponse
+
+from codehub.errors import InvalidRequestError, UnauthenticatedError
+from codehub.web import paging
+from codehub.web.access import LoggedIn, visitor
+from codehub.web.problems import documented
+from codehub.workspaces import events
+from codehub.workspaces.model import Desired, Phase, Workspace
+from codehub.workspaces.service import UNSET, Details, Filters, NewWorkspace, Workspaces
+from codehub.workspaces.view import WorkspaceOut, show
+
+router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
+Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
+DesiredIn = Literal["RUNNING", "STANDBY", "ARCHIVED", "PENDING"]
+Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$", examples=["Week 3"])]
+Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="Seconds; 0 = never.")]
+
+
+class WorkspaceIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: Name
+    template: str = Field(max_length=63, examples=["jupyterlab"])
+    desired_state: DesiredIn = "RUNNING"
+    standby_ttl_seconds: Ttl | None = None
+    archive_ttl_seconds: Ttl | None = None
+
+
+class WorkspaceChange(BaseModel):
+    """Only what is named changes. `PENDING` means `ARCHIVED`."""
+
+    model_config = ConfigDict(extra="forbid")
+    desired_state: DesiredIn | None = None
+    name: Name | None = None
+    standby_ttl_seconds: Ttl | None = None
+    archive_ttl_seconds: Ttl | None = None
+    keep_awake_until: datetime | None = None
+
+
+class RecoverIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    accept_loss: bool = Field(default=False, strict=True, description="Go on from the newest archive, or empty.")
+
+
+class WorkspaceDetail(WorkspaceOut):
+    start_position: int | None = Field(description="How many start before this one; null when it does not wait.")
+
+
+class EntryOut(BaseModel):
+    id: int
+    at: datetime
+    actor: str
+    event: str
+    from_state: str | None
+    to_state: str | None
+    reason: str
+    took_seconds: float | None
+    detail: dict[str, Any]
+
+
+def _service(request: Request) -> Workspaces:
+    service: Workspaces = request.app.state.services.workspaces
+    return service
+
+
+async def _detail(request: Request, w: Workspace) -> WorkspaceDetail:
+    position = await _service(request).start_position(w)
+    return WorkspaceDetail(**show(w).model_dump(), start_position=position)
+
+
+def _desired(word: str) -> Desired:
+    return Desired.ARCHIVED if word == "PENDING" else Desired(word)
+
+
+@router.post("/workspaces", status_code=201, responses=documented(409, 413, 429))
+async def create_workspace(request: Request, caller: LoggedIn, workspace: WorkspaceIn) -> WorkspaceDetail:
+    wanted = {**workspace.model_dump(), "desired_state": _desired(workspace.desired_state)}
+    return await _detail(request, await _service(request).create(caller, NewWorkspace(**wanted)))
+
+
+@router.get("/workspaces")
+async def list_workspaces(
+    request: Request,
+    caller: LoggedIn,
+    owner: Annotated[str | None, Query(max_length=63, description="Of this person; only an admin sees others'.")] = None,
+    phase: Phase | None = None,
+    template: Annotated[str | None, Query(max_length=63)] = None,
+    deleted: Annotated[bool, Query(description="Those in the trash instead.")] = False,
+    limit: paging.Limit = 50,
+    cursor: paging.Cursor = None,
+) -> paging.Page[WorkspaceOut]:
+    after = paging.decode_time_and_id(cursor)
+    filters = Filters(owner, phase, template, deleted)
+    found = await _service(request).page(caller, filters, after=after, limit=limit + 1)
+    return paging.page(found, limit, show, lambda w: (w.created_at.isoformat(), w.id))
+
+
+@router.get("/workspaces/{id}", responses=documented(404))
+async def get_workspace(request: Request, caller: LoggedIn, id: Id) -> WorkspaceDetail:  # noqa: A002
+    return await _detail(request, await _service(request).get(caller, id))
+
+
+@router.patch(
+    "/workspaces/{id}",
+    responses={**documented(404, 409, 413, 429), 202: {"model": WorkspaceDetail, "description": "It will be so."}},
+)
+async def change_workspace(
+    request: Request,
+    response: Response,
+    caller: LoggedIn,
+    id: Id,  # noqa: A002
+    change: WorkspaceChange,
+) -> WorkspaceDetail:
+    """Ask for a state (202; 200 when it is so already), or change name, times and keep-awake."""
+    service = _service(request)
+    named = {name: getattr(change, name, None) for name in change.model_fields_set - {"desired_state"}}
+    if named.get("name", "") is None:
+        raise InvalidRequestError("must not be null", field="name")
+    if keep := named.get("keep_awake_until"):
+        _check_keep_awake(request, keep)
+    w = await service.get(caller, id)
+    if change.desired_state:
+        w, response.status_code = await service.request(caller, id, _desired(change.desired_state))
+    if named:
+        w = await service.change(caller, id, Details(**{name: named.get(name, UNSET) for name in asdict(Details())}))
+    return await _detail(request, w)
+
+
+def _check_keep_awake(request: Request, until: datetime) -> None:
+    services = request.app.state.services
+    if until.tzinfo is None:
+        raise InvalidRequestError("needs a time zone, like 2026-03-02T18:00:00Z", field="keep_awake_until")
+    longest = services.settings.limits.max_keep_awake_seconds
+    if until > services.clock.now() + timedelta(seconds=longest):
+        raise InvalidRequestError(f"at most {longest} seconds ahead", field="keep_awake_until")
+
+
+@router.delete("/workspaces/{id}", status_code=202, responses=documented(404, 409))
+async def delete_workspace(request: Request, caller: LoggedIn, id: Id, purge: bool = False) -> WorkspaceDetail:  # noqa: A002
+    """Into the trash; it can come back from there. With `purge` it is destroyed at once."""
+    return await _detail(request, await _service(request).delete(caller, id, purge=purge))
+
+
+@router.post("/workspaces/{id}/undelete", status_code=202, responses=documented(404, 409, 429))
+async def undelete_workspace(request: Request, caller: LoggedIn, id: Id) -> WorkspaceDetail:  # noqa: A002
+    return await _detail(request, await _service(request).undelete(caller, id))
+
+
+@router.post("/workspaces/{id}/recover", status_code=202, responses=documented(404, 409, 413, 429))
+async def recover_workspace(
+    request: Request,
+    caller: LoggedIn,
+    id: Id,  # noqa: A002
+    how: RecoverIn | None = None,
+) -> WorkspaceDetail:
+    """Clear an error; what is observed next decides the rest."""
+    accept = how.accept_loss if how else False
+    return await _detail(request, await _service(request).recover(caller, id, accept_loss=accept))
+
+
+@router.get("/workspaces/{id}/history", responses=documented(404))
+async def workspace_history(
+    request: Request,
+    caller: LoggedIn,
+    id: Id,  # noqa: A002
+    limit: paging.Limit = 50,
+    cursor: paging.Cursor = None,
+) -> paging.Page[EntryOut]:
+    """Every transition with who, when, why and how long; newest first."""
+    before = paging.decode_number(cursor)
+    found = await _service(request).history(caller, id, before=2**62 if before is None else before, limit=limit + 1)
+    return paging.page(found, limit, lambda e: EntryOut(**asdict(e)), lambda e: (str(e.id),))
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}, "description": "Server-Sent Events, without end."}},
+)
+async def stream_events(
+    request: Request,
+    caller: LoggedIn,
+    last_event_id: Annotated[str | None, Header(max_length=50)] = None,
+) -> StreamingResponse:
+    """`workspace_updated`, `workspace_deleted` (data: the workspace) and `heartbeat`; resumes by `Last-Event-ID`."""
+    relay: events.Relay = request.app.state.services.relay
+    owner = None if caller.is_admin else caller.name
+    since = events.parse_position(last_event_id)
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield b": welcome\n\n"
+        async for event in relay.subscribe(owner, since):
+            if not await _still_welcome(request):
+                return
+            yield event.as_sse() if event else b"event: heartbeat\ndata: {}\n\n"
+
+    return StreamingResponse(stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+async def _still_welcome(request: Request) -> bool:
+    """A stream is as good as the login it was opened with."""
+    try:
+        return await visitor(request) is not None
+    except UnauthenticatedError:
+        return False

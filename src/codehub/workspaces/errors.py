@@ -1,0 +1,50 @@
+"""What may be refused about workspaces."""
+
+from codehub.errors import CodeHubError
+
+
+class OperationInProgressError(CodeHubError):
+    """Operations are not interrupted; the caller waits and asks again."""
+
+    code = "OPERATION_IN_PROGRESS"
+    status = 409
+    title = "Something is under way"
+    retry_after = 2
+
+
+class InErrorError(CodeHubError):
+    code = "WORKSPACE_IN_ERROR"
+    status = 409
+    title = "The workspace is in error"
+
+
+class NotInErrorError(CodeHubError):
+    code = "WORKSPACE_NOT_IN_ERROR"
+    status = 409
+    title = "There is nothing to recover from"
+
+
+class WorkspaceDeletedError(CodeHubError):
+    code = "WORKSPACE_DELETED"
+    status = 409
+    title = "The workspace is in the trash"
+
+
+class DataLostError(CodeHubError):
+    """Recovering would go back to an older copy: only when the person says so."""
+
+    code = "DATA_LOST"
+    status = 409
+    title = "Files were lost"
+
+
+class RunningLimitError(CodeHubError):
+    code = "RUNNING_LIMIT"
+    status = 429
+    title = "Too many are running"
+
+
+class UnknownTemplateError(CodeHubError):
+    code = "INVALID_REQUEST"
+    status = 400
+    title = "The request is not valid"

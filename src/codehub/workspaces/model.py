@@ -1,0 +1,152 @@
+"""Workspaces as the store returns them, and the words their rules use. One enum per machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Observed(StrEnum):
+    """What there is. The order is the level."""
+
+    DELETED = "DELETED"
+    PENDING = "PENDING"
+    STANDBY = "STANDBY"
+    RUNNING = "RUNNING"
+
+    @property
+    def level(self) -> int:
+        return {"DELETED": -1, "PENDING": 0, "STANDBY": 10, "RUNNING": 20}[self.value]
+
+
+class Health(StrEnum):
+    OK = "OK"
+    ERROR = "ERROR"
+
+
+class Operation(StrEnum):
+    NONE = "NONE"
+    PROVISIONING = "PROVISIONING"
+    RESTORING = "RESTORING"
+    STARTING = "STARTING"
+    STOPPING = "STOPPING"
+    ARCHIVING = "ARCHIVING"
+    DELETING = "DELETING"
+
+
+class Desired(StrEnum):
+    ARCHIVED = "ARCHIVED"
+    STANDBY = "STANDBY"
+    RUNNING = "RUNNING"
+
+    @property
+    def level(self) -> int:
+        return {"ARCHIVED": 0, "STANDBY": 10, "RUNNING": 20}[self.value]
+
+
+class DesiredBy(StrEnum):
+    USER = "user"
+    WAKE = "wake"
+    TTL = "ttl"
+    SESSION = "session"
+    ADMIN = "admin"
+
+
+class Phase(StrEnum):
+    PENDING = "PENDING"
+    ARCHIVED = "ARCHIVED"
+    STANDBY = "STANDBY"
+    RUNNING = "RUNNING"
+    ERROR = "ERROR"
+    DELETED = "DELETED"
+
+
+class Reason(StrEnum):
+    """Why an operation failed."""
+
+    ACTION_FAILED = "ActionFailed"
+    UNREACHABLE = "Unreachable"
+    START_FAILED = "StartFailed"
+    RETRY_EXCEEDED = "RetryExceeded"
+    TIMEOUT = "Timeout"
+    DATA_LOST = "DataLost"
+    IMAGE_NOT_FOUND = "ImageNotFound"
+    CONTAINER_WITHOUT_VOLUME = "ContainerWithoutVolume"
+    ARCHIVE_CORRUPTED = "ArchiveCorrupted"
+    ARCHIVE_NOT_FOUND = "ArchiveNotFound"
+
+
+TERMINAL = frozenset(
+    {
+        Reason.TIMEOUT,
+        Reason.DATA_LOST,
+        Reason.IMAGE_NOT_FOUND,
+        Reason.CONTAINER_WITHOUT_VOLUME,
+        Reason.ARCHIVE_CORRUPTED,
+        Reason.ARCHIVE_NOT_FOUND,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    id: str
+    name: str
+    template: str
+    owner: str
+    created_at: datetime
+    updated_at: datetime
+    observed_status: Observed
+    health_status: Health
+    archive_key: str | None
+    operation: Operation
+    op_id: str | None
+    op_started_at: datetime | None
+    volume_generation: str | None
+    volume_parked: bool
+    error_info: Mapping[str, Any] | None
+    failures: int
+    progress: Mapping[str, Any] | None
+    address: Mapping[str, Any] | None
+    disk_bytes: int | None
+    disk_measured_at: datetime | None
+    phase: Phase
+    phase_changed_at: datetime
+    attention_at: datetime | None
+    desired_state: Desired
+    desired_by: DesiredBy
+    desired_at: datetime
+    deleted_at: datetime | None
+    purge: bool
+    standby_ttl_seconds: int | None
+    archive_ttl_seconds: int | None
+    keep_awake_until: datetime | None
+    last_access_at: datetime
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What was seen of one workspace's resources, at one moment."""
+
+    container: bool = False
+    answering: bool = False
+    volume: str | None = None  # its generation; a parked one does not count
+    restored_from: str | None = None
+    parked: str | None = None  # the generation of one that lies in the trash
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a workspace's history."""
+
+    id: int
+    workspace_id: str
+    at: datetime
+    actor: str
+    event: str
+    from_state: str | None
+    to_state: str | None
+    reason: str
+    took_seconds: float | None
+    detail: Mapping[str, Any]

@@ -1,0 +1,175 @@
+-- name: add
+INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at, attention_at,
+                        desired_state, desired_by, desired_at, standby_ttl_seconds, archive_ttl_seconds)
+VALUES ($1, $2, $3, $4, $5, $5, $5, $5, $5, $6, $7, $5, $8, $9)
+RETURNING *;
+
+-- name: find
+SELECT * FROM workspaces WHERE id = $1;
+
+-- name: lock
+SELECT * FROM workspaces WHERE id = $1 FOR UPDATE;
+
+-- name: lock_if_free
+-- For the controller: somebody's request holds the row only for a moment, the next tick looks again.
+SELECT * FROM workspaces WHERE id = $1 FOR UPDATE SKIP LOCKED;
+
+-- name: page
+SELECT * FROM workspaces
+WHERE ($1::text IS NULL OR owner = $1)
+  AND ($2::text IS NULL OR phase = $2)
+  AND ($3::text IS NULL OR template = $3)
+  AND ((deleted_at IS NOT NULL) = $4)
+  AND (created_at, id) > ($5, $6)
+ORDER BY created_at, id
+LIMIT $7;
+
+-- name: serialize_starts
+-- Whoever may raise the number of running workspaces goes one after the other: the limit is exact.
+SELECT pg_advisory_xact_lock(7235415);
+
+-- name: count_running
+SELECT count(*) AS everywhere, count(*) FILTER (WHERE owner = $1) AS of_owner
+FROM workspaces
+WHERE (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING'))
+  AND id <> $2;
+
+-- name: running_of
+SELECT id, name FROM workspaces
+WHERE (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING'))
+  AND owner = $1
+ORDER BY desired_at
+LIMIT 50;
+
+-- name: wish
+-- Compare-and-set on what the verdict was made from.
+UPDATE workspaces
+SET desired_state = $2, desired_by = $3, desired_at = $4, updated_at = $4, attention_at = $4,
+    last_access_at = CASE WHEN $2 = 'RUNNING' THEN greatest(last_access_at, $4) ELSE last_access_at END
+WHERE id = $1 AND operation = 'NONE' AND health_status = 'OK' AND deleted_at IS NULL
+RETURNING *;
+
+-- name: change_details
+UPDATE workspaces
+SET name = coalesce($2, name),
+    standby_ttl_seconds = CASE WHEN $3 THEN $4 ELSE standby_ttl_seconds END,
+    archive_ttl_seconds = CASE WHEN $5 THEN $6 ELSE archive_ttl_seconds END,
+    keep_awake_until = CASE WHEN $7 THEN $8 ELSE keep_awake_until END,
+    updated_at = $9
+WHERE id = $1
+RETURNING *;
+
+-- name: mark_deleted
+UPDATE workspaces
+SET deleted_at = coalesce(deleted_at, $2), purge = purge OR $3, updated_at = $2, attention_at = $2
+WHERE id = $1
+RETURNING *;
+
+-- name: mark_undeleted
+UPDATE workspaces
+SET deleted_at = NULL, purge = false, desired_state = $2, desired_by = $3, desired_at = $4, updated_at = $4,
+    attention_at = $4
+WHERE id = $1
+RETURNING *;
+
+-- name: mark_recovered
+UPDATE workspaces
+SET health_status = 'OK', error_info = NULL, failures = 0, updated_at = $2, attention_at = $2, archive_key = $3
+WHERE id = $1
+RETURNING *;
+
+-- name: start_position
+SELECT count(*) FROM workspaces
+WHERE desired_state = 'RUNNING' AND observed_status IN ('PENDING', 'STANDBY') AND health_status = 'OK'
+  AND deleted_at IS NULL AND operation <> 'STARTING' AND desired_at < $1;
+
+-- name: add_history
+INSERT INTO workspace_history (workspace_id, at, actor, event, from_state, to_state, reason, took_seconds, detail)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: page_history
+SELECT id, workspace_id, at, actor, event, from_state, to_state, reason, took_seconds, detail
+FROM workspace_history WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
+
+-- name: due
+SELECT * FROM workspaces WHERE attention_at <= $1 ORDER BY attention_at, desired_at LIMIT $2;
+
+-- name: lost_containers
+-- Rows that say RUNNING although no such container was seen.
+SELECT * FROM workspaces WHERE observed_status = 'RUNNING' AND operation = 'NONE' AND NOT (id = ANY ($1::text[])) LIMIT $2;
+
+-- name: not_running
+-- Of these containers' workspaces, those whose row does not expect one.
+SELECT * FROM workspaces WHERE id = ANY ($1::text[]) AND observed_status <> 'RUNNING' AND operation = 'NONE';
+
+-- name: known
+SELECT id FROM workspaces WHERE id = ANY ($1::text[]);
+
+-- name: sweep
+-- A rotating look at sleeping volumes, a bounded number at a time.
+SELECT * FROM workspaces WHERE observed_status = 'STANDBY' AND operation = 'NONE' AND health_status = 'OK' AND id > $1
+ORDER BY id LIMIT $2;
+
+-- name: begin
+UPDATE workspaces
+SET operation = $2, op_id = $3, op_started_at = $4, updated_at = $4, attention_at = $4, progress = NULL
+WHERE id = $1 AND operation = 'NONE'
+RETURNING *;
+
+-- name: observe
+-- What was seen, with whatever it ends: the operation, the error, the need to look again.
+UPDATE workspaces
+SET observed_status = $2, operation = $3, health_status = $4, error_info = $5, volume_generation = $6,
+    volume_parked = $7, address = $8, progress = CASE WHEN $3 = 'NONE' THEN NULL ELSE progress END,
+    attention_at = $9, updated_at = $10, failures = $13
+WHERE id = $1 AND operation = $11 AND op_id IS NOT DISTINCT FROM $12
+RETURNING *;
+
+-- name: commit_archive
+UPDATE workspaces SET archive_key = $3, updated_at = $4
+WHERE id = $1 AND op_id = $2 AND operation = 'ARCHIVING'
+RETURNING *;
+
+-- name: note_progress
+UPDATE workspaces SET progress = $3, updated_at = $4 WHERE id = $1 AND op_id = $2 AND operation <> 'NONE';
+
+-- name: note_disk
+UPDATE workspaces SET disk_bytes = $2, disk_measured_at = $3, updated_at = $3 WHERE id = $1;
+
+-- name: oldest_disk_figures
+SELECT id FROM workspaces
+WHERE observed_status IN ('STANDBY', 'RUNNING') AND (disk_measured_at IS NULL OR disk_measured_at < $1)
+ORDER BY disk_measured_at NULLS FIRST LIMIT $2;
+
+-- name: events_after
+-- Only as far as no older transaction is still open: an event can then never appear behind one that was read.
+SELECT e.xact::text AS xact, e.id AS event_id, e.workspace_id, e.owner
+FROM workspace_events e
+WHERE (e.xact, e.id) > ($1::text::xid8, $2) AND e.xact < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY e.xact, e.id
+LIMIT $3;
+
+-- name: newest_event
+SELECT coalesce(max(xact)::text, '0') FROM workspace_events WHERE xact < pg_snapshot_xmin(pg_current_snapshot());
+
+-- name: find_many
+SELECT * FROM workspaces WHERE id = ANY ($1::text[]);
+
+-- name: prune_history
+DELETE FROM workspace_history WHERE id IN (SELECT id FROM workspace_history WHERE at < $1 ORDER BY at LIMIT $2);
+
+-- name: prune_events
+DELETE FROM workspace_events WHERE id IN (SELECT id FROM workspace_events WHERE at < $1 ORDER BY at LIMIT $2);
+
+-- name: note_failure
+UPDATE workspaces
+SET operation = $2, health_status = $3, error_info = $4, failures = $5, attention_at = $6, updated_at = $7,
+    progress = CASE WHEN $2 = 'NONE' THEN NULL ELSE progress END
+WHERE id = $1
+RETURNING *;
+
+-- name: rest
+UPDATE workspaces SET attention_at = NULL WHERE id = $1 RETURNING *;
+
+-- name: next_due
+SELECT min(attention_at) FROM workspaces WHERE attention_at IS NOT NULL;

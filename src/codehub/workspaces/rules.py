@@ -1,0 +1,311 @@
+"""The rules of workspaces: phase, what an observation means, what to do next, when it is done, what may be asked.
+
+Pure and total. The tables of the specification are `PLANS`, `COMBINATIONS` and `VERDICTS`; the tests walk through them
+row by row, and the diagrams in the docs are drawn from them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from codehub.retry import back_off
+from codehub.workspaces.model import (
+    TERMINAL,
+    Desired,
+    Health,
+    Observation,
+    Observed,
+    Operation,
+    Phase,
+    Reason,
+    Workspace,
+)
+
+FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 300.0
+# An IDE that ran for so long was started well: when it dies later, that is the first failure, not one more.
+STEADY = timedelta(seconds=60)
+
+
+def phase(observed: Observed, health: Health, archive_key: str | None) -> Phase:
+    """What people see. The database computes the same; a test compares them over all inputs."""
+    if observed is Observed.DELETED:
+        return Phase.DELETED
+    if health is Health.ERROR:
+        return Phase.ERROR
+    if observed is Observed.PENDING and archive_key is not None:
+        return Phase.ARCHIVED
+    return Phase(observed.value)
+
+
+# --- judge: observation → status and health -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judgement:
+    observed: Observed
+    problem: Reason | None = None  # something no operation explains: health becomes ERROR
+
+
+def judge(w: Workspace, seen: Observation) -> Judgement:
+    """What an observation means for a workspace in this state. Reality wins over the row."""
+    if w.observed_status is Observed.DELETED and w.deleted_at is not None:
+        return Judgement(Observed.DELETED)
+    if seen.container and seen.volume is None:
+        return Judgement(Observed.RUNNING, Reason.CONTAINER_WITHOUT_VOLUME)
+    if seen.container:
+        # A start is over when it answers; until then the workspace is on its way.
+        starting = w.operation is Operation.STARTING and not seen.answering
+        return Judgement(Observed.STANDBY if starting else Observed.RUNNING)
+    if seen.volume is not None:
+        half = w.operation is Operation.RESTORING and seen.restored_from != w.archive_key
+        return Judgement(Observed.PENDING if half else Observed.STANDBY)
+    return Judgement(Observed.PENDING, Reason.DATA_LOST if _lost(w) else None)
+
+
+def _lost(w: Workspace) -> bool:
+    """The volume is gone, and nobody of ours took it."""
+    had_volume = w.observed_status in {Observed.STANDBY, Observed.RUNNING}
+    taken = w.operation is Operation.DELETING or (w.operation is Operation.ARCHIVING and archived_by(w))
+    return had_volume and not taken and w.health_status is Health.OK
+
+
+def archived_by(w: Workspace) -> bool:
+    """Has the archive of the operation under way been committed to the row?"""
+    return w.archive_key is not None and w.op_id is not None and f"/{w.op_id}/" in w.archive_key
+
+
+# --- plan: what to do next ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A row of the table: when it applies, and the operation it asks for."""
+
+    when: str
+    applies: Callable[[Workspace], bool]
+    operation: Operation
+
+
+def _deleted(w: Workspace) -> bool:
+    return w.deleted_at is not None
+
+
+def _at(w: Workspace, observed: Observed) -> bool:
+    return w.observed_status is observed
+
+
+def _wants_more(w: Workspace) -> bool:
+    return w.desired_state.level > w.observed_status.level
+
+
+PLANS: tuple[Plan, ...] = (
+    Plan("deleted and observed DELETED", lambda w: _deleted(w) and _at(w, Observed.DELETED), Operation.NONE),
+    Plan(
+        "deleted, and PENDING or in ERROR",
+        lambda w: _deleted(w) and (_at(w, Observed.PENDING) or w.health_status is Health.ERROR),
+        Operation.DELETING,
+    ),
+    Plan("deleted, RUNNING", lambda w: _deleted(w) and _at(w, Observed.RUNNING), Operation.STOPPING),
+    Plan("deleted with purge, STANDBY", lambda w: _deleted(w) and w.purge, Operation.DELETING),
+    Plan("deleted, STANDBY", _deleted, Operation.ARCHIVING),
+    Plan("in ERROR", lambda w: w.health_status is Health.ERROR, Operation.NONE),
+    Plan(
+        "PENDING, wanted above, its volume in the trash",
+        lambda w: _at(w, Observed.PENDING) and _wants_more(w) and w.volume_parked,
+        Operation.PROVISIONING,
+    ),
+    Plan(
+        "PENDING, wanted above, no archive",
+        lambda w: _at(w, Observed.PENDING) and _wants_more(w) and w.archive_key is None,
+        Operation.PROVISIONING,
+    ),
+    Plan(
+        "PENDING, wanted above, archive",
+        lambda w: _at(w, Observed.PENDING) and _wants_more(w),
+        Operation.RESTORING,
+    ),
+    Plan(
+        "STANDBY, wanted RUNNING",
+        lambda w: _at(w, Observed.STANDBY) and w.desired_state is Desired.RUNNING,
+        Operation.STARTING,
+    ),
+    Plan(
+        "STANDBY, wanted ARCHIVED",
+        lambda w: _at(w, Observed.STANDBY) and w.desired_state is Desired.ARCHIVED,
+        Operation.ARCHIVING,
+    ),
+    Plan(
+        "RUNNING, wanted below",
+        lambda w: _at(w, Observed.RUNNING) and w.desired_state is not Desired.RUNNING,
+        Operation.STOPPING,
+    ),
+)
+
+
+def plan(w: Workspace) -> tuple[Operation, str]:
+    """The operation this workspace needs now, with the reason. One under way is carried on."""
+    if w.operation is not Operation.NONE:
+        return w.operation, "an operation is under way"
+    for row in PLANS:
+        if row.applies(w):
+            return row.operation, row.when
+    return Operation.NONE, "as wished"
+
+
+# --- completion -----------------------------------------------------------------------------------------------------
+
+
+def is_complete(w: Workspace, seen: Observation) -> bool:
+    """Is the operation under way finished, by what was observed?"""
+    match w.operation:
+        case Operation.NONE:
+            return True
+        case Operation.PROVISIONING:
+            return seen.volume is not None
+        case Operation.RESTORING:
+            return seen.volume is not None and seen.restored_from == w.archive_key
+        case Operation.STARTING:
+            return seen.container and seen.answering
+        case Operation.STOPPING:
+            return not seen.container and seen.volume is not None
+        case Operation.ARCHIVING:
+            return archived_by(w) and seen.volume is None
+        case Operation.DELETING:
+            return not seen.container and seen.volume is None
+
+
+COMPLETES_AS: Mapping[Operation, Observed] = {
+    Operation.PROVISIONING: Observed.STANDBY,
+    Operation.RESTORING: Observed.STANDBY,
+    Operation.STARTING: Observed.RUNNING,
+    Operation.STOPPING: Observed.STANDBY,
+    Operation.ARCHIVING: Observed.PENDING,
+    Operation.DELETING: Observed.DELETED,
+}
+
+# Which combinations of status, health and operation exist at all: an invariant of every row.
+COMBINATIONS: frozenset[tuple[Observed, Health, Operation]] = frozenset(
+    {
+        (Observed.PENDING, Health.OK, Operation.NONE),
+        (Observed.PENDING, Health.OK, Operation.PROVISIONING),
+        (Observed.PENDING, Health.OK, Operation.RESTORING),
+        (Observed.PENDING, Health.OK, Operation.DELETING),
+        (Observed.STANDBY, Health.OK, Operation.NONE),
+        (Observed.STANDBY, Health.OK, Operation.STARTING),
+        (Observed.STANDBY, Health.OK, Operation.ARCHIVING),
+        (Observed.STANDBY, Health.OK, Operation.DELETING),
+        (Observed.RUNNING, Health.OK, Operation.NONE),
+        (Observed.RUNNING, Health.OK, Operation.STOPPING),
+        (Observed.DELETED, Health.OK, Operation.NONE),
+        *((observed, Health.ERROR, Operation.NONE) for observed in Observed),
+        *((observed, Health.ERROR, Operation.DELETING) for observed in Observed if observed is not Observed.DELETED),
+    }
+)
+
+
+def failures_after_success(w: Workspace) -> int:
+    """A start that answers has not proved itself yet: what dies right after it goes on counting."""
+    return w.failures if w.operation is Operation.STARTING else 0
+
+
+def seconds_for(operation: Operation, start_seconds: float) -> float:
+    """How long one attempt may take before it counts as hanging."""
+    return {
+        Operation.PROVISIONING: 60.0,
+        Operation.STARTING: start_seconds,
+        Operation.STOPPING: 120.0,
+        Operation.DELETING: 600.0,
+    }.get(operation, 6 * 3600.0)  # copying a home takes as long as it is large
+
+
+# --- failure --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a failed attempt leads to: tried again at `retry_at`, or, when that is None, health ERROR."""
+
+    error_info: Mapping[str, Any]
+    retry_at: datetime | None
+
+
+def after_failure(w: Workspace, reason: Reason, message: str, now: datetime, max_retry: int, dice: float) -> Failure:
+    """Count, back off, give up. `dice` between 0 and 1 is the jitter."""
+    count = failures_so_far(w, now) + 1
+    exceeded = reason not in TERMINAL and count > max_retry
+    terminal = reason in TERMINAL or exceeded
+    info = {
+        "reason": Reason.RETRY_EXCEEDED if exceeded else reason,
+        "operation": w.operation,
+        "is_terminal": terminal,
+        "error_count": count,
+        "last_error": f"{reason}: {message}" if exceeded else message,
+        "occurred_at": now.isoformat(),
+    }
+    if terminal:
+        return Failure(info, None)
+    pause = back_off(count, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
+    return Failure(info, now + timedelta(seconds=pause * (1 - 0.2 * dice)))
+
+
+def failures_so_far(w: Workspace, now: datetime) -> int:
+    """Failures in a row. An IDE that ran steadily before it died starts afresh."""
+    steady = w.observed_status is Observed.RUNNING and now - w.phase_changed_at >= STEADY
+    return 0 if steady else w.failures
+
+
+# --- what may be asked ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """200: already so; 202: will be; else the code of the refusal."""
+
+    status: int
+    code: str | None = None
+
+
+IN_PROGRESS = Verdict(409, "OPERATION_IN_PROGRESS")
+IN_ERROR = Verdict(409, "WORKSPACE_IN_ERROR")
+VERDICTS: Mapping[tuple[Observed, Desired], int] = {
+    (Observed.PENDING, Desired.ARCHIVED): 200,
+    (Observed.PENDING, Desired.STANDBY): 202,
+    (Observed.PENDING, Desired.RUNNING): 202,
+    (Observed.STANDBY, Desired.ARCHIVED): 202,
+    (Observed.STANDBY, Desired.STANDBY): 200,
+    (Observed.STANDBY, Desired.RUNNING): 202,
+    (Observed.RUNNING, Desired.ARCHIVED): 202,
+    (Observed.RUNNING, Desired.STANDBY): 202,
+    (Observed.RUNNING, Desired.RUNNING): 200,
+}
+
+
+def verdict(w: Workspace, wanted: Desired) -> Verdict:
+    """May `wanted` be asked for now?"""
+    if w.deleted_at is not None:
+        return Verdict(409, "WORKSPACE_DELETED")
+    if w.operation is not Operation.NONE:
+        return IN_PROGRESS
+    if w.health_status is Health.ERROR:
+        return IN_ERROR
+    return Verdict(VERDICTS[w.observed_status, wanted])
+
+
+def delete_verdict(w: Workspace) -> Verdict:
+    """May it be deleted now? Asking again is fine."""
+    if w.deleted_at is not None or w.operation is Operation.NONE:
+        return Verdict(202)
+    return IN_PROGRESS
+
+
+def counts_as_running(w: Workspace) -> bool:
+    """What the limits count; the partial index `workspaces_counted` says the same."""
+    wanted = w.health_status is Health.OK and w.deleted_at is None and w.desired_state is Desired.RUNNING
+    return w.observed_status is Observed.RUNNING or wanted
+
+
+def desired_after_undelete(w: Workspace) -> Desired:
+    """What there is decides: a volume wakes as STANDBY, anything else rests as ARCHIVED."""
+    has_volume = w.volume_parked or w.observed_status in {Observed.STANDBY, Observed.RUNNING}
+    return Desired.STANDBY if has_volume else Desired.ARCHIVED

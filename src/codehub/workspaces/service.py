@@ -1,0 +1,245 @@
+"""The use cases about workspaces, each one transaction. The only writer of `desired_state` and `deleted_at`.
+
+Called by the API and the command line for people; in-process by proxy, TTL runner, waiting room and session engine, which
+change a workspace in no other way.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from codehub import ids
+from codehub.auth.model import Caller
+from codehub.clock import Clock
+from codehub.db import Connection, Database
+from codehub.errors import NotFoundError
+from codehub.settings import LimitsConfig
+from codehub.templates.loader import Templates
+from codehub.workspaces import rules, store
+from codehub.workspaces.errors import (
+    DataLostError,
+    InErrorError,
+    NotInErrorError,
+    OperationInProgressError,
+    RunningLimitError,
+    WorkspaceDeletedError,
+)
+from codehub.workspaces.model import Desired, DesiredBy, Entry, Health, Operation, Phase, Reason, Workspace
+from codehub.workspaces.store import Change, sql
+
+REFUSALS = {
+    "OPERATION_IN_PROGRESS": OperationInProgressError,
+    "WORKSPACE_IN_ERROR": InErrorError,
+    "WORKSPACE_DELETED": WorkspaceDeletedError,
+}
+
+
+@dataclass(frozen=True)
+class NewWorkspace:
+    name: str
+    template: str
+    desired_state: Desired = Desired.RUNNING
+    standby_ttl_seconds: int | None = None
+    archive_ttl_seconds: int | None = None
+
+
+@dataclass(frozen=True)
+class Filters:
+    owner: str | None = None
+    phase: Phase | None = None
+    template: str | None = None
+    deleted: bool = False
+
+
+class Unset:
+    """Not mentioned, as opposed to null."""
+
+
+UNSET = Unset()
+
+
+@dataclass(frozen=True)
+class Details:
+    """What may be changed beside the wish."""
+
+    name: str | Unset = UNSET
+    standby_ttl_seconds: int | None | Unset = UNSET
+    archive_ttl_seconds: int | None | Unset = UNSET
+    keep_awake_until: datetime | None | Unset = UNSET
+
+
+class Workspaces:
+    def __init__(self, database: Database, clock: Clock, limits: LimitsConfig, templates: Templates) -> None:
+        self._database = database
+        self._clock = clock
+        self._limits = limits
+        self._templates = templates
+
+    # --- reading
+
+    async def get(self, caller: Caller, id_: str) -> Workspace:
+        async with self._database.connection() as c:
+            found = await store.find(c, id_) if ids.is_label(id_) else None
+        return self._visible(caller, found, id_)
+
+    async def page(self, caller: Caller, filters: Filters, *, after: store.After, limit: int) -> list[Workspace]:
+        """One's own; an admin sees everybody's."""
+        owner = filters.owner if caller.is_admin else caller.name
+        async with self._database.connection() as c:
+            return await store.query(
+                c, sql.page, owner, filters.phase, filters.template, filters.deleted, *after, limit
+            )
+
+    async def history(self, caller: Caller, id_: str, *, before: int, limit: int) -> list[Entry]:
+        await self.get(caller, id_)
+        async with self._database.connection() as c:
+            return await store.page_history(c, id_, before, limit)
+
+    async def start_position(self, w: Workspace) -> int | None:
+        """How many are to be started before this one; None when it does not wait to be started."""
+        waits = w.desired_state is Desired.RUNNING and w.phase not in {Phase.RUNNING, Phase.ERROR, Phase.DELETED}
+        if not waits or w.operation is Operation.STARTING or w.deleted_at:
+            return None
+        async with self._database.connection() as c:
+            return int(await c.fetchval(sql.start_position, w.desired_at))
+
+    # --- wishing
+
+    async def create(self, caller: Caller, new: NewWorkspace) -> Workspace:
+        self._templates.require(new.template)
+        id_, now = ids.new(), self._clock.now()
+        by = DesiredBy.USER
+        async with self._database.transaction() as c:
+            if new.desired_state is Desired.RUNNING:
+                await self._check_limit(c, caller.name, id_)
+            made = await store.update(
+                c,
+                sql.add,
+                *(id_, new.name, new.template, caller.name, now, new.desired_state, by),
+                *(new.standby_ttl_seconds, new.archive_ttl_seconds),
+            )
+            assert made  # noqa: S101 (an insert that returns)
+            reason = f"created, to be {new.desired_state}"
+            await store.note(c, id_, now, Change(caller.name, "created", reason, to_state=made.phase))
+        return made
+
+    async def request(self, caller: Caller, id_: str, wanted: Desired, *, by: DesiredBy | None = None) -> tuple[Workspace, int]:
+        """Ask for a state. 202: it will be; 200: it is so already, and the wish is still recorded."""
+        now = self._clock.now()
+        async with self._database.transaction() as c:
+            w = await self._lock(c, caller, id_)
+            judged = rules.verdict(w, wanted)
+            if judged.code:
+                raise REFUSALS[judged.code](_refusal(w, judged.code))
+            if wanted is Desired.RUNNING and not rules.counts_as_running(w):
+                await self._check_limit(c, w.owner, id_)
+            who = by or (DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN)
+            changed = await store.update(c, sql.wish, id_, wanted, who, now)
+            assert changed  # noqa: S101 (the row is locked)
+            change = Change(caller.name, "wish", f"asked by {who}", w.desired_state, wanted)
+            await store.note(c, id_, now, change)
+        return changed, judged.status
+
+    async def change(self, caller: Caller, id_: str, details: Details) -> Workspace:
+        def pair(value: Any) -> tuple[bool, Any]:
+            return (False, None) if isinstance(value, Unset) else (True, value)
+
+        name = None if isinstance(details.name, Unset) else details.name
+        async with self._database.transaction() as c:
+            await self._lock(c, caller, id_)
+            changed = await store.update(
+                c,
+                sql.change_details,
+                *(id_, name, *pair(details.standby_ttl_seconds), *pair(details.archive_ttl_seconds)),
+                *(*pair(details.keep_awake_until), self._clock.now()),
+            )
+        assert changed  # noqa: S101 (the row is locked)
+        return changed
+
+    async def delete(self, caller: Caller, id_: str, *, purge: bool) -> Workspace:
+        """Into the trash, from which it can come back; with `purge`, gone."""
+        now = self._clock.now()
+        async with self._database.transaction() as c:
+            w = await self._lock(c, caller, id_)
+            if code := rules.delete_verdict(w).code:
+                raise REFUSALS[code](_refusal(w, code))
+            if w.deleted_at and (w.purge or not purge):
+                return w  # asked before
+            changed = await store.update(c, sql.mark_deleted, id_, now, purge)
+            assert changed  # noqa: S101 (the row is locked)
+            await store.note(c, id_, now, Change(caller.name, "purge" if purge else "delete", "asked for", w.phase))
+        return changed
+
+    async def undelete(self, caller: Caller, id_: str) -> Workspace:
+        now = self._clock.now()
+        async with self._database.transaction() as c:
+            w = await self._lock(c, caller, id_)
+            if w.deleted_at is None:
+                return w
+            if w.operation is not Operation.NONE:
+                raise OperationInProgressError(_refusal(w, "OPERATION_IN_PROGRESS"))
+            if w.purge:
+                raise NotFoundError("it was purged: nothing is left to bring back")
+            by = DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN
+            changed = await store.update(c, sql.mark_undeleted, id_, rules.desired_after_undelete(w), by, now)
+            assert changed  # noqa: S101 (the row is locked)
+            await store.note(c, id_, now, Change(caller.name, "undelete", "asked for", w.phase, changed.desired_state))
+        return changed
+
+    async def recover(self, caller: Caller, id_: str, *, accept_loss: bool = False) -> Workspace:
+        """Clear an error; the next observation decides the rest."""
+        now = self._clock.now()
+        async with self._database.transaction() as c:
+            w = await self._lock(c, caller, id_)
+            if w.health_status is not Health.ERROR:
+                raise NotInErrorError("this workspace is not in error: there is nothing to recover from")
+            lost = (w.error_info or {}).get("reason") == Reason.DATA_LOST
+            if lost and not accept_loss:
+                raise DataLostError(_loss(w), archive_key=w.archive_key)
+            if w.desired_state is Desired.RUNNING:
+                await self._check_limit(c, w.owner, id_)
+            changed = await store.update(c, sql.mark_recovered, id_, now, w.archive_key)
+            assert changed  # noqa: S101 (the row is locked)
+            await store.note(c, id_, now, Change(caller.name, "recover", "asked for", w.phase, changed.phase))
+        return changed
+
+    # --- helpers
+
+    async def _lock(self, c: Connection, caller: Caller, id_: str) -> Workspace:
+        found = await store.lock(c, id_) if ids.is_label(id_) else None
+        return self._visible(caller, found, id_)
+
+    def _visible(self, caller: Caller, found: Workspace | None, id_: str) -> Workspace:
+        """Somebody else's is not there."""
+        if found is None or (found.owner != caller.name and not caller.is_admin):
+            raise NotFoundError(f"there is no workspace {id_[:63]}")
+        return found
+
+    async def _check_limit(self, c: Connection, owner: str, besides: str) -> None:
+        """Exact: starts go one after the other from here to the end of their transaction."""
+        await c.execute(sql.serialize_starts)
+        everywhere, of_owner = await store.count_running(c, owner, besides)
+        per_user, overall = self._limits.max_running_per_user, self._limits.max_running_global
+        if per_user and of_owner >= per_user:
+            running = [dict(r) for r in await c.fetch(sql.running_of, owner)]
+            raise RunningLimitError(f"{owner} has {of_owner} running; {per_user} may run at a time: stop one first", running=running)
+        if overall and everywhere >= overall:
+            running = [dict(r) for r in await c.fetch(sql.running_of, owner)]
+            raise RunningLimitError(f"all {overall} places are taken: try again when somebody has stopped", running=running)
+
+
+def _refusal(w: Workspace, code: str) -> str:
+    match code:
+        case "OPERATION_IN_PROGRESS":
+            return f"{w.operation.lower()} is under way: ask again in a moment"
+        case "WORKSPACE_IN_ERROR":
+            reason = (w.error_info or {}).get("reason", "an error")
+            return f"stopped by {reason}: recover it first, or delete it"
+    return "it is in the trash: undelete it first"
+
+
+def _loss(w: Workspace) -> str:
+    if w.archive_key is None:
+        return "its files are gone and there is no archive: recovering begins with an empty home"
+    return "its files are gone: recovering goes back to the newest archive, without what was done since"
+

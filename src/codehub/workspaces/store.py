@@ -1,0 +1,97 @@
+"""SQL about workspaces; rows become frozen dataclasses here. Called by the service and by the controller."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from codehub.db import Connection, Queries, rows
+from codehub.workspaces.model import (
+    Desired,
+    DesiredBy,
+    Entry,
+    Health,
+    Observed,
+    Operation,
+    Phase,
+    Workspace,
+)
+
+sql = Queries("codehub.workspaces")
+After = tuple[datetime, str]
+WORDS = {
+    "observed_status": Observed,
+    "health_status": Health,
+    "operation": Operation,
+    "phase": Phase,
+    "desired_state": Desired,
+    "desired_by": DesiredBy,
+}
+
+
+def workspace(record: Mapping[str, Any]) -> Workspace:
+    return Workspace(**{**record, **{name: word(record[name]) for name, word in WORDS.items()}})
+
+
+def _maybe(record: Mapping[str, Any] | None) -> Workspace | None:
+    return None if record is None else workspace(record)
+
+
+async def find(c: Connection, id_: str) -> Workspace | None:
+    return _maybe(await c.fetchrow(sql.find, id_))
+
+
+async def lock(c: Connection, id_: str, *, wait: bool = True) -> Workspace | None:
+    return _maybe(await c.fetchrow(sql.lock if wait else sql.lock_if_free, id_))
+
+
+async def query(c: Connection, statement: str, *args: Any) -> list[Workspace]:
+    return [workspace(record) for record in await c.fetch(statement, *args)]
+
+
+async def update(c: Connection, statement: str, *args: Any) -> Workspace | None:
+    """Run a statement that returns the row it changed; None: it was not as expected any more."""
+    return _maybe(await c.fetchrow(statement, *args))
+
+
+async def count_running(c: Connection, owner: str, besides: str) -> tuple[int, int]:
+    """(everywhere, of this owner), not counting one workspace. Call `serialize_starts` first."""
+    row = await c.fetchrow(sql.count_running, owner, besides)
+    assert row  # noqa: S101 (an aggregate always returns a row)
+    return row["everywhere"], row["of_owner"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A line for the history."""
+
+    actor: str
+    event: str
+    reason: str
+    from_state: str | None = None
+    to_state: str | None = None
+    took_seconds: float | None = None
+    detail: Mapping[str, Any] | None = None
+
+
+async def note(c: Connection, id_: str, at: datetime, change: Change) -> None:
+    await c.execute(
+        sql.add_history,
+        id_,
+        at,
+        change.actor,
+        change.event,
+        change.from_state,
+        change.to_state,
+        change.reason,
+        change.took_seconds,
+        dict(change.detail or {}),
+    )
+
+
+async def page_history(c: Connection, id_: str, before: int, limit: int) -> list[Entry]:
+    return rows(Entry, await c.fetch(sql.page_history, id_, before, limit))
+
+
+async def known(c: Connection, ids: Collection[str]) -> set[str]:
+    return {record["id"] for record in await c.fetch(sql.known, list(ids))}

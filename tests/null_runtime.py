@@ -1,0 +1,110 @@
+"""A runtime without a machine: keeps containers and volumes in dictionaries. For benchmarks of the controller and for the
+order of its steps; everything about real processes is tested on real runtimes."""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from codehub.runtimes.base import Address, Container, ExecResult, Exit, RuntimeFailureError, Volume, Workload
+from codehub.templates.model import Template
+
+BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class NullRuntime:
+    name = "null"
+
+    def __init__(self) -> None:
+        self.running: dict[str, Container] = {}
+        self.homes: dict[str, Volume] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.fail: dict[str, Exception] = {}  # verb → what it raises
+        self.silent: set[str] = set()  # workspaces that start and never answer
+        self._starts = 0
+
+    def _call(self, verb: str, id_: str) -> None:
+        self.calls.append((verb, id_))
+        if verb in self.fail:
+            raise self.fail[verb]
+
+    async def containers(self) -> Mapping[str, Container]:
+        return dict(self.running)
+
+    async def container(self, workspace_id: str) -> Container | None:
+        return self.running.get(workspace_id)
+
+    async def volumes(self, ids: Collection[str]) -> Mapping[str, Volume]:
+        return {id_: self.homes[id_] for id_ in ids if id_ in self.homes}
+
+    async def answers(self, container: Container, template: Template) -> bool:
+        return container.workspace_id not in self.silent
+
+    async def create_volume(self, workspace_id: str, generation: str) -> None:
+        self._call("create_volume", workspace_id)
+        self.homes.setdefault(workspace_id, Volume(workspace_id, generation))
+
+    async def place_volume(self, workspace_id: str, generation: str, staged: Path, restored_from: str) -> None:
+        self._call("place_volume", workspace_id)
+        self.homes.setdefault(workspace_id, Volume(workspace_id, generation, restored_from))
+
+    def staging(self, workspace_id: str, generation: str) -> Path:
+        return Path("/nonexistent") / workspace_id / generation
+
+    def volume_path(self, workspace_id: str) -> Path:
+        return Path("/nonexistent") / workspace_id
+
+    async def delete_volume(self, workspace_id: str, generation: str) -> None:
+        self._call("delete_volume", workspace_id)
+        if workspace_id in self.homes and self.homes[workspace_id].generation == generation:
+            del self.homes[workspace_id]
+
+    async def park_volume(self, workspace_id: str, generation: str) -> None:
+        self._call("park_volume", workspace_id)
+        self._set_parked(workspace_id, generation, parked=True)
+
+    async def unpark_volume(self, workspace_id: str, generation: str) -> None:
+        self._call("unpark_volume", workspace_id)
+        self._set_parked(workspace_id, generation, parked=False)
+
+    def _set_parked(self, workspace_id: str, generation: str, *, parked: bool) -> None:
+        volume = self.homes.get(workspace_id)
+        if volume and volume.generation == generation:
+            self.homes[workspace_id] = Volume(workspace_id, generation, volume.restored_from, parked)
+
+    async def start(self, workload: Workload) -> None:
+        self._call("start", workload.workspace_id)
+        if workload.workspace_id not in self.homes:
+            raise RuntimeFailureError("there is no volume")
+        self._starts += 1
+        address = Address(socket=f"/nonexistent/{workload.workspace_id}.sock")
+        self.running.setdefault(
+            workload.workspace_id, Container(workload.workspace_id, f"run-{self._starts}", address, BIRTH)
+        )
+
+    async def stop(self, workspace_id: str, grace_seconds: float) -> None:
+        self._call("stop", workspace_id)
+        self.running.pop(workspace_id, None)
+
+    async def last_exit(self, workspace_id: str) -> Exit | None:
+        return Exit(1, "no such module")
+
+    async def exec(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout_seconds: float = 60.0,
+        max_output: int = 1_000_000,
+    ) -> ExecResult:
+        return ExecResult(0, b"")
+
+    async def put(self, workspace_id: str, files: Mapping[str, bytes]) -> None: ...
+
+    async def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def disk_usage(self, workspace_id: str) -> int:
+        return 0
+
+    async def close(self) -> None: ...

@@ -1,0 +1,143 @@
+"""What every answer carries: security headers, a request id, the right caching; gzip; HEAD; metrics that stay small."""
+
+import asyncio
+import itertools
+import re
+
+import aiohttp
+
+from codehub.settings import Settings
+from codehub.web.middleware import SECURITY_HEADERS
+from tests.virtual_time import ManualClock
+from tests.web.server import Site, serving_with
+
+EVERYWHERE = [
+    ("GET", "/", 200),
+    ("GET", "/docs", 200),
+    ("GET", "/openapi.json", 200),
+    ("GET", "/static/codehub.css", 200),
+    ("GET", "/static/nowhere.css", 404),
+    ("GET", "/static/%00", 404),
+    ("GET", "/static/..%2fapp.py", 404),
+    ("GET", "/static/" + "a" * 5000, 404),
+    ("GET", "/favicon.ico", 200),
+    ("GET", "/healthz", 200),
+    ("GET", "/readyz", 200),
+    ("GET", "/metrics", 200),
+    ("GET", "/nowhere", 404),
+    ("GET", "/" + "a" * 10_000, 404),
+    ("GET", "/api/v1/me", 401),
+    ("POST", "/api/v1/me", 405),
+    ("GET", "/login/nothing", 410),
+    ("HEAD", "/", 200),
+]
+
+
+async def test_every_answer_has_the_security_headers_and_an_id(nobody: aiohttp.ClientSession) -> None:
+    for method, path, status in EVERYWHERE:
+        async with nobody.request(method, path) as answer:
+            assert answer.status == status, path[:50]
+            assert {name: answer.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
+            assert re.fullmatch(r"[a-z2-7]{16}", answer.headers["x-request-id"])
+            assert "server" not in answer.headers
+            assert "strict-transport-security" not in answer.headers
+
+
+async def test_request_ids_are_ours_and_each_is_different(nobody: aiohttp.ClientSession) -> None:
+    seen = set()
+    for _ in range(5):
+        async with nobody.get("/healthz", headers={"X-Request-Id": "theirs"}) as answer:
+            seen.add(answer.headers["x-request-id"])
+    assert len(seen) == 5
+    assert "theirs" not in seen
+
+
+async def test_answers_are_not_kept_by_anybody_except_files_that_are_asked_for_again(
+    nobody: aiohttp.ClientSession,
+) -> None:
+    async with nobody.get("/api/v1/me") as answer:
+        assert answer.headers["cache-control"] == "no-store"
+    async with nobody.get("/static/codehub.css") as answer:
+        assert answer.headers["cache-control"] == "no-cache"
+        tag = answer.headers["etag"]
+    async with nobody.get("/static/codehub.css", headers={"If-None-Match": tag}) as answer:
+        assert answer.status == 304
+
+
+async def test_behind_tls_browsers_are_told_to_stay_there(settings: Settings, clock: ManualClock) -> None:
+    async with (
+        serving_with(settings, clock, public_url="https://codehub.example") as site,
+        site.client() as client,
+        client.get("/nowhere") as answer,
+    ):
+        assert answer.headers["strict-transport-security"] == "max-age=31536000"
+
+
+async def test_large_answers_are_compressed_for_those_who_can_read_it(site: Site) -> None:
+    async with site.client() as client:
+        async with client.get("/openapi.json", headers={"Accept-Encoding": "gzip"}) as answer:
+            assert answer.headers["content-encoding"] == "gzip"
+            assert "accept-encoding" in answer.headers["vary"].lower()
+            assert (await answer.json())["info"]["title"] == "CodeHub"
+        async with client.get("/openapi.json", headers={"Accept-Encoding": "identity"}) as answer:
+            assert "content-encoding" not in answer.headers
+        async with client.get("/healthz", headers={"Accept-Encoding": "gzip"}) as answer:
+            assert "content-encoding" not in answer.headers
+
+
+async def test_head_is_get_without_the_body(admin: aiohttp.ClientSession) -> None:
+    for path in ("/", "/docs", "/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/users", "/nowhere"):
+        async with admin.get(path, headers={"Accept-Encoding": "identity"}) as answer:
+            expected = (answer.status, answer.headers["content-type"])
+        async with admin.head(path, headers={"Accept-Encoding": "identity"}) as answer:
+            assert (answer.status, answer.headers["content-type"]) == expected
+            assert await answer.read() == b""
+
+
+async def test_a_connection_can_be_used_again_after_head(site: Site) -> None:
+    host, port = site.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    for method in (b"HEAD", b"GET"):
+        writer.write(method + b" /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        assert head.startswith(b"HTTP/1.1 200 ")
+    assert await reader.readexactly(18) == b'{"status":"alive"}'
+    writer.close()
+
+
+STRANGE_HOSTS = ["", "a b", "evil.example/path", "x:notaport", "[::1", "[::1]:80", "é", "a" * 5000, "?#@"]
+PATHS = ["/", "/docs", "/api/v1/users/admin/login-links", "/api/v1/users/", "/static/"]
+
+
+async def test_a_strange_host_header_breaks_nothing(site: Site) -> None:
+    address, port = site.url.removeprefix("http://").split(":")
+    for host, path in itertools.product(STRANGE_HOSTS, PATHS):
+        method = "POST" if "links" in path else "GET"
+        reader, writer = await asyncio.open_connection(address, int(port))
+        head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer an-admin-token-for-tests\r\n"
+        writer.write(head.encode("latin-1") + b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+        status = int((await asyncio.wait_for(reader.read(), 10)).split()[1])
+        assert status < 500, (host, path)
+        writer.close()
+
+
+async def test_counting_requests_does_not_grow_with_what_strangers_ask_for(nobody: aiohttp.ClientSession) -> None:
+    await _ask_for_much(nobody, "before")
+    before = await _series(nobody)
+    await _ask_for_much(nobody, "after")
+    assert await _series(nobody) == before
+
+
+async def _ask_for_much(client: aiohttp.ClientSession, word: str) -> None:
+    for path in (f"/{word}", f"/api/v1/users/{word}", f"/static/{word}", f"/login/{word}"):
+        for method in ("GET", "PURGE", "SEARCH", "MKCOL"):
+            async with client.request(method, path):
+                pass
+
+
+async def _series(client: aiohttp.ClientSession) -> set[str]:
+    async with client.get("/metrics") as answer:
+        text = await answer.text()
+    series = {line.rpartition(" ")[0] for line in text.splitlines() if line.startswith("codehub_http_requests_total")}
+    assert not any("PURGE" in line or "before" in line for line in series)
+    return {line for line in series if "/metrics" not in line}

@@ -1,0 +1,210 @@
+"""Logging in and out by link, as browsers, previews and impatient people do it; cookies and where writes come from."""
+
+from ipaddress import ip_network
+
+import aiohttp
+import pytest
+
+from codehub.auth.model import Role
+from codehub.command import operator
+from codehub.settings import Settings
+from tests.virtual_time import ManualClock
+from tests.web.server import Site, serving_with
+
+FLAGS = {"Path=/", "HttpOnly", "SameSite=Lax"}
+
+
+@pytest.fixture(autouse=True)
+async def mina(site: Site) -> None:
+    await site.services.people.create_user(operator(), "mina", Role.LEARNER)
+
+
+async def test_following_the_link_logs_in_and_leads_home(site: Site) -> None:
+    link = (await site.login_link("mina")).url("")
+    async with site.client() as browser:
+        async with browser.get("/") as answer:
+            assert "mina" not in await answer.text()
+        async with browser.get(link) as answer:
+            assert (answer.status, answer.url.path) == (200, "/")
+            assert "Hello, mina" in await answer.text()
+        async with browser.get("/api/v1/me") as answer:
+            assert (await answer.json())["name"] == "mina"
+
+
+async def test_a_used_link_says_so_to_strangers_and_leads_home_on_a_double_click(site: Site) -> None:
+    link = (await site.login_link("mina")).url("")
+    async with site.client() as browser:
+        async with browser.get(link, allow_redirects=False):
+            pass
+        async with browser.get(link, allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["location"]) == (303, "/")
+        async with browser.get("/api/v1/users/mina/sessions") as answer:
+            assert len((await answer.json())["items"]) == 1
+    async with site.client() as stranger, stranger.get(link) as answer:
+        assert answer.status == 410
+        assert answer.content_type == "text/html"
+        assert "no longer works" in await answer.text()
+
+
+@pytest.mark.parametrize("path", ["/login/x", "/login/%00", "/login/%ff", "/login/" + "a" * 5000])
+async def test_a_made_up_link_is_like_a_used_one(site: Site, path: str) -> None:
+    async with site.client() as stranger:
+        for method in ("GET", "HEAD", "POST"):
+            async with stranger.request(method, path) as answer:
+                assert answer.status == 410
+
+
+async def test_looking_ahead_does_not_use_the_link_up(site: Site) -> None:
+    link = (await site.login_link("mina")).url("")
+    async with site.client() as browser:
+        async with browser.head(link) as answer:
+            assert answer.status == 200
+        for headers in (
+            {"Sec-Purpose": "prefetch"},
+            {"User-Agent": "kakaotalk-scrap/1.0"},
+            {"Sec-Fetch-Dest": "image"},
+        ):
+            async with browser.get(link, headers=headers) as answer:
+                assert answer.status == 200
+                assert "set-cookie" not in answer.headers
+                assert "mina" not in await answer.text()
+        async with browser.get(link) as answer:
+            assert "Hello, mina" in await answer.text()
+
+
+async def test_a_person_taken_for_a_machine_logs_in_with_the_button_of_the_preview(site: Site) -> None:
+    link = (await site.login_link("mina")).url("")
+    async with site.client(**{"User-Agent": "AnInAppBrowserWithPreview/1.0"}) as browser:
+        async with browser.get(link) as answer:
+            assert f'method="post" action="{link}"' in await answer.text()
+        async with browser.post(link, headers={"Origin": "http://evil.example"}) as answer:
+            assert answer.status == 403
+        async with browser.post(link, headers={"Origin": site.url}) as answer:
+            assert "Hello, mina" in await answer.text()
+
+
+async def test_logging_out_ends_the_session_and_takes_the_cookie_away(site: Site) -> None:
+    async with site.browser("mina") as browser:
+        cookie = next(iter(browser.cookie_jar)).value
+        async with browser.post("/logout", allow_redirects=False) as answer:
+            assert answer.status == 303
+            assert "Max-Age=0" in answer.headers["set-cookie"]
+        assert [kept.value for kept in browser.cookie_jar] == []
+    async with site.client(Cookie=f"codehub={cookie}") as thief, thief.get("/api/v1/me") as answer:
+        assert answer.status == 401
+
+
+async def test_logging_out_twice_or_without_a_session_is_no_error(site: Site) -> None:
+    async with site.client() as browser:
+        for cookie in ("", "codehub=nonsense", "codehub="):
+            async with browser.post("/logout", allow_redirects=False, headers={"Cookie": cookie}) as answer:
+                assert answer.status == 303
+
+
+async def test_a_new_login_gets_a_new_session_whatever_cookie_the_browser_brought(site: Site) -> None:
+    await site.services.people.create_user(operator(), "jun", Role.LEARNER)
+    async with site.browser("jun") as browser:
+        planted = next(iter(browser.cookie_jar)).value
+        async with browser.get((await site.login_link("mina")).url("")) as answer:
+            assert "Hello, mina" in await answer.text()
+        assert next(iter(browser.cookie_jar)).value != planted
+    async with site.client(Cookie=f"codehub={planted}") as other, other.get("/api/v1/me") as answer:
+        assert answer.status == 401
+
+
+async def test_an_ended_session_shows_the_welcome_page_and_not_an_error(site: Site) -> None:
+    async with site.browser("mina") as browser:
+        await site.services.people.change_user(operator(), "mina", role=None, active=False)
+        async with browser.get("/") as answer:
+            assert answer.status == 200
+            assert "You are not logged in" in await answer.text()
+
+
+async def test_a_rotated_cookie_arrives_with_whatever_is_answered(site: Site, clock: ManualClock) -> None:
+    async with site.browser("mina") as browser:
+        before = next(iter(browser.cookie_jar)).value
+        await clock.advance(3600)
+        async with browser.get("/api/v1/users/nobody-here") as answer:
+            assert answer.status == 404
+            assert "set-cookie" in answer.headers
+        assert next(iter(browser.cookie_jar)).value != before
+        async with browser.get("/api/v1/me") as answer:
+            assert answer.status == 200
+            assert "set-cookie" not in answer.headers
+
+
+async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(site: Site) -> None:
+    async with (
+        site.client() as browser,
+        browser.get((await site.login_link("mina")).url(""), allow_redirects=False) as answer,
+    ):
+        name, flags = _cookie(answer)
+        assert (name, flags) == ("codehub", FLAGS | {"Max-Age=1209600"})
+
+
+async def test_behind_tls_the_cookie_belongs_to_this_host_and_to_tls_alone(
+    settings: Settings, clock: ManualClock, site: Site
+) -> None:
+    async with serving_with(settings, clock, public_url="https://codehub.example") as secure:
+        link = (await secure.login_link("mina")).url("")
+        async with secure.client() as browser, browser.get(link, allow_redirects=False) as answer:
+            name, flags = _cookie(answer)
+            cookie = answer.headers["set-cookie"].split(";")[0]
+        assert (name, flags) == ("__Host-codehub", FLAGS | {"Max-Age=1209600", "Secure"})
+        async with secure.client(Cookie=cookie) as browser, browser.get("/api/v1/me") as answer:
+            assert answer.status == 200
+        other_name = cookie.replace("__Host-", "")
+        async with secure.client(Cookie=other_name) as browser, browser.get("/api/v1/me") as answer:
+            assert answer.status == 401
+        async with secure.admin() as admin, admin.post("/api/v1/users/mina/login-links") as answer:
+            assert (await answer.json())["url"].startswith("https://codehub.example/login/")
+
+
+def _cookie(answer: aiohttp.ClientResponse) -> tuple[str, set[str]]:
+    (header,) = answer.headers.getall("set-cookie")
+    pair, *flags = header.split("; ")
+    return pair.partition("=")[0], set(flags)
+
+
+async def test_a_browser_may_write_only_from_our_own_pages(site: Site) -> None:
+    own = {"Origin": site.url}
+    table: list[tuple[dict[str, str], int]] = [
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site", **own}, 403),
+        ({"Sec-Fetch-Site": "same-origin", **own}, 201),
+        (own, 201),
+        ({}, 201),
+    ]
+    async with site.browser("mina") as browser:
+        for headers, status in table:
+            async with browser.post("/api/v1/users/mina/tokens", headers=headers) as answer:
+                assert answer.status == status, headers
+        async with browser.post("/logout", headers={"Sec-Fetch-Site": "same-site"}) as answer:
+            assert answer.status == 403
+        async with browser.get("/api/v1/me", headers={"Sec-Fetch-Site": "cross-site"}) as answer:
+            assert answer.status == 200  # reading is kept from other sites by the browser
+    async with site.client(await site.token("mina")) as program:
+        for headers, _ in table:
+            async with program.post("/api/v1/users/mina/tokens", headers=headers) as answer:
+                assert answer.status == 201, headers
+
+
+async def test_the_address_in_the_audit_log_is_the_clients_only_behind_our_own_proxies(
+    settings: Settings, clock: ManualClock, site: Site
+) -> None:
+    spoofed = {"X-Forwarded-For": "1.1.1.1, 198.51.100.9"}
+    async with site.admin() as admin, admin.post("/api/v1/users", json={"name": "jun"}, headers=spoofed):
+        pass
+    loopback = (ip_network("127.0.0.0/8"),)
+    async with serving_with(settings, clock, trusted_proxies=loopback) as behind, behind.admin() as admin:
+        async with admin.post("/api/v1/users", json={"name": "sora"}, headers=spoofed):
+            pass
+        async with admin.get("/api/v1/admin/audit?actor=admin&limit=2") as answer:
+            entries = (await answer.json())["items"]
+    assert [(entry["subject"], entry["address"]) for entry in entries] == [
+        ("sora", "198.51.100.9"),
+        ("jun", "127.0.0.1"),
+    ]

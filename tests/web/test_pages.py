@@ -1,0 +1,121 @@
+"""Languages, texts, and the documentation of the API, which needs nothing from anywhere else."""
+
+import re
+from typing import Any
+
+import aiohttp
+import jsonschema_rs
+import pytest
+from jinja2 import nodes
+
+from codehub.web import texts
+from codehub.web.rendering import templates
+from tests.web.server import Site
+
+GAP = re.compile(r"\{(\w+)\}")
+
+
+@pytest.mark.parametrize(
+    ("asked", "remembered", "accepted", "language"),
+    [
+        (None, None, "", "en"),
+        (None, None, "ko", "ko"),
+        (None, None, "ko-KR,ko;q=0.9,en-US;q=0.8", "ko"),
+        (None, None, "en-US,ko;q=0.9", "en"),
+        (None, None, "en;q=0.1, ko;q=0.5", "ko"),
+        (None, None, "kok, fr", "en"),
+        (None, None, "fr-FR, ko;q=0.3", "ko"),
+        (None, None, "ko;q=0, de", "en"),
+        (None, None, "ko;q=lots", "en"),
+        (None, None, ";;;,,,=", "en"),
+        (None, "ko", "en", "ko"),
+        ("en", "ko", "ko", "en"),
+        ("xx", "xx", "ko", "ko"),
+    ],
+)
+def test_which_language_is_spoken(asked: str | None, remembered: str | None, accepted: str, language: str) -> None:
+    assert texts.choose(asked, remembered, accepted) == language
+
+
+def test_every_text_exists_in_both_languages_with_the_same_gaps() -> None:
+    assert texts.TEXTS["en"].keys() == texts.TEXTS["ko"].keys()
+    for key, english in texts.TEXTS["en"].items():
+        assert GAP.findall(english) == GAP.findall(texts.TEXTS["ko"][key])
+        assert texts.TEXTS["ko"][key].strip()
+
+
+def test_every_text_is_used_and_every_used_text_exists() -> None:
+    used: set[str] = set()
+    for name in templates.list_templates():
+        source, _, _ = templates.loader.get_source(templates, name)  # type: ignore[union-attr]
+        attributes = templates.parse(source).find_all(nodes.Getattr)
+        used |= {node.attr for node in attributes if isinstance(node.node, nodes.Name) and node.node.name == "t"}
+    put_together = {key for key in texts.TEXTS["en"] if key.startswith(("role_", "error_", "docs_"))}
+    assert used <= texts.TEXTS["en"].keys()
+    assert texts.TEXTS["en"].keys() - used <= put_together
+
+
+async def test_pages_speak_the_browsers_language_and_remember_the_chosen_one(site: Site) -> None:
+    async with site.client(**{"Accept-Language": "ko-KR,ko;q=0.9"}) as browser:
+        async with browser.get("/") as answer:
+            assert answer.headers["content-language"] == "ko"
+            assert "accept-language" in answer.headers["vary"]
+            page = await answer.text()
+            assert '<html lang="ko">' in page
+            assert texts.TEXTS["ko"]["welcome_title"] in page
+        async with browser.get("/?lang=en") as answer:
+            assert answer.headers["content-language"] == "en"
+        async with browser.get("/docs") as answer:
+            assert answer.headers["content-language"] == "en"
+        async with browser.get("/?lang=%00") as answer:
+            assert answer.headers["content-language"] == "en"
+
+
+async def test_the_documentation_shows_every_operation_and_needs_nothing_from_elsewhere(
+    nobody: aiohttp.ClientSession,
+) -> None:
+    async with nobody.get("/openapi.json") as answer:
+        document = await answer.json()
+    async with nobody.get("/docs") as answer:
+        page = await answer.text()
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    assert len(operations) >= 15
+    for operation in operations:
+        assert page.count(f'id="{operation["operationId"]}"') == 1
+    for path in document["paths"]:
+        assert f"<code>{path}</code>" in page
+    for target in re.findall(r'(?:href|src|action)="([^"]*)"', page):
+        assert target.startswith(("/", "#", "?")), target
+        if target.startswith("#"):
+            assert f'id="{target[1:]}"' in page, target
+    assert "<script" not in page
+    assert "style=" not in page
+
+
+async def test_pages_name_only_files_that_are_there(site: Site, nobody: aiohttp.ClientSession) -> None:
+    async with nobody.get("/") as answer:
+        page = await answer.text()
+    targets = set(re.findall(r'(?:href|src)="(/[^"]*)"', page))
+    assert "/static/codehub.css" in targets
+    for target in targets:
+        async with nobody.get(target) as answer:
+            assert answer.status == 200, target
+
+
+async def test_the_openapi_document_is_valid_and_says_what_each_error_looks_like(
+    nobody: aiohttp.ClientSession,
+) -> None:
+    async with nobody.get("/openapi.json") as answer:
+        document: dict[str, Any] = await answer.json()
+    assert document["openapi"].startswith("3.1")
+    for schema in document["components"]["schemas"].values():
+        jsonschema_rs.meta.validate({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
+    for reference in re.findall(r'"\$ref": "#/components/schemas/(\w+)"', str(document).replace("'", '"')):
+        assert reference in document["components"]["schemas"]
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            assert operation["responses"].keys() & {"200", "201", "204"}
+            assert "422" not in operation["responses"]
+            if path.startswith("/api/"):
+                assert {"400", "401", "403", "503"} - {"400"} <= operation["responses"].keys()
+                assert operation["security"]

@@ -1,0 +1,41 @@
+"""The API against its own description: Schemathesis sends what `/openapi.json` allows and what it does not.
+
+Every check is on: no 5xx, nothing undocumented, answers as described, invalid input refused and valid accepted,
+unsupported methods 405, credentials not ignored.
+"""
+
+import asyncio
+import pathlib
+import sys
+
+from codehub.auth.model import Role
+from codehub.command import operator
+from tests.web.server import ADMIN_TOKEN, Site
+
+SCHEMATHESIS = pathlib.Path(sys.executable).with_name("schemathesis")
+
+
+async def run(site: Site, token: str, examples: int, folder: pathlib.Path) -> tuple[int, str]:
+    """Exit code and output. In a process of its own: it is not asynchronous, and the server is in this one."""
+    process = await asyncio.create_subprocess_exec(
+        *(SCHEMATHESIS, "run", f"{site.url}/openapi.json", "--header", f"Authorization: Bearer {token}"),
+        *("--checks", "all", "--max-examples", str(examples), "--generation-deterministic", "--no-color"),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 240)
+    return process.returncode or 0, output.decode()
+
+
+async def test_the_api_is_what_it_says_it_is_for_an_admin(site: Site, tmp_path: pathlib.Path) -> None:
+    code, output = await run(site, ADMIN_TOKEN, 40, tmp_path)
+    assert code == 0, output
+    for phase in ("Examples", "Coverage", "Fuzzing", "Stateful"):
+        assert f"✅ {phase}" in output
+
+
+async def test_the_api_is_what_it_says_it_is_for_a_learner(site: Site, tmp_path: pathlib.Path) -> None:
+    await site.services.people.create_user(operator(), "mina", Role.LEARNER)
+    code, output = await run(site, await site.token("mina"), 15, tmp_path)
+    assert code == 0, output

@@ -1,0 +1,275 @@
+"""The tables of the specification, row by row, and what must hold for every state there is."""
+
+import itertools
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codehub.workspaces import rules
+from codehub.workspaces.model import (
+    TERMINAL,
+    Desired,
+    DesiredBy,
+    Health,
+    Observation,
+    Observed,
+    Operation,
+    Phase,
+    Reason,
+    Workspace,
+)
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+P, S, R, D = Observed.PENDING, Observed.STANDBY, Observed.RUNNING, Observed.DELETED
+OP = Operation
+
+
+def workspace(
+    observed: Observed = P,
+    health: Health = Health.OK,
+    operation: Operation = OP.NONE,
+    desired: Desired = Desired.RUNNING,
+    *,
+    archive: str | None = None,
+    deleted: bool = False,
+    purge: bool = False,
+    op_id: str | None = "op1",
+    parked: bool = False,
+    failures: int = 0,
+) -> Workspace:
+    return Workspace(
+        id="w",
+        name="w",
+        template="t",
+        owner="mina",
+        created_at=NOW,
+        updated_at=NOW,
+        observed_status=observed,
+        health_status=health,
+        archive_key=archive,
+        operation=operation,
+        op_id=op_id,
+        op_started_at=NOW,
+        volume_generation=None,
+        volume_parked=parked,
+        error_info=None,
+        failures=failures,
+        progress=None,
+        address=None,
+        disk_bytes=None,
+        disk_measured_at=None,
+        phase=rules.phase(observed, health, archive),
+        phase_changed_at=NOW,
+        attention_at=None,
+        desired_state=desired,
+        desired_by=DesiredBy.USER,
+        desired_at=NOW,
+        deleted_at=NOW if deleted else None,
+        purge=purge,
+        standby_ttl_seconds=None,
+        archive_ttl_seconds=None,
+        keep_awake_until=None,
+        last_access_at=NOW,
+    )
+
+
+@pytest.mark.parametrize(
+    ("observed", "health", "archive", "expected"),
+    [
+        (R, Health.OK, None, Phase.RUNNING),
+        (R, Health.OK, "k", Phase.RUNNING),
+        (S, Health.OK, None, Phase.STANDBY),
+        (S, Health.OK, "k", Phase.STANDBY),
+        (P, Health.OK, None, Phase.PENDING),
+        (P, Health.OK, "k", Phase.ARCHIVED),
+        (R, Health.ERROR, None, Phase.ERROR),
+        (S, Health.ERROR, "k", Phase.ERROR),
+        (P, Health.ERROR, "k", Phase.ERROR),
+        (D, Health.OK, None, Phase.DELETED),
+        (D, Health.ERROR, "k", Phase.DELETED),
+    ],
+)
+def test_phase_follows_the_table(observed: Observed, health: Health, archive: str | None, expected: Phase) -> None:
+    assert rules.phase(observed, health, archive) is expected
+
+
+ERROR = Health.ERROR
+PLANNED = [
+    # observed, health, desired, archive, deleted, purge → operation
+    (D, Health.OK, Desired.RUNNING, None, True, False, OP.NONE),
+    (D, Health.ERROR, Desired.RUNNING, None, True, False, OP.NONE),
+    (P, Health.OK, Desired.RUNNING, None, True, False, OP.DELETING),
+    (P, Health.OK, Desired.ARCHIVED, "k", True, False, OP.DELETING),
+    (R, ERROR, Desired.RUNNING, None, True, False, OP.DELETING),
+    (S, ERROR, Desired.RUNNING, "k", True, False, OP.DELETING),
+    (R, Health.OK, Desired.RUNNING, None, True, False, OP.STOPPING),
+    (R, Health.OK, Desired.RUNNING, None, True, True, OP.STOPPING),
+    (S, Health.OK, Desired.RUNNING, None, True, False, OP.ARCHIVING),
+    (S, Health.OK, Desired.RUNNING, None, True, True, OP.DELETING),
+    (P, ERROR, Desired.RUNNING, None, False, False, OP.NONE),
+    (S, ERROR, Desired.RUNNING, None, False, False, OP.NONE),
+    (R, ERROR, Desired.STANDBY, None, False, False, OP.NONE),
+    (P, Health.OK, Desired.RUNNING, None, False, False, OP.PROVISIONING),
+    (P, Health.OK, Desired.STANDBY, None, False, False, OP.PROVISIONING),
+    (P, Health.OK, Desired.RUNNING, "k", False, False, OP.RESTORING),
+    (P, Health.OK, Desired.STANDBY, "k", False, False, OP.RESTORING),
+    (P, Health.OK, Desired.ARCHIVED, "k", False, False, OP.NONE),
+    (P, Health.OK, Desired.ARCHIVED, None, False, False, OP.NONE),
+    (S, Health.OK, Desired.RUNNING, None, False, False, OP.STARTING),
+    (S, Health.OK, Desired.STANDBY, None, False, False, OP.NONE),
+    (S, Health.OK, Desired.ARCHIVED, None, False, False, OP.ARCHIVING),
+    (S, Health.OK, Desired.ARCHIVED, "k", False, False, OP.ARCHIVING),
+    (R, Health.OK, Desired.RUNNING, None, False, False, OP.NONE),
+    (R, Health.OK, Desired.STANDBY, None, False, False, OP.STOPPING),
+    (R, Health.OK, Desired.ARCHIVED, None, False, False, OP.STOPPING),
+]
+
+
+@pytest.mark.parametrize(("observed", "health", "desired", "archive", "deleted", "purge", "expected"), PLANNED)
+def test_the_operation_is_chosen_as_the_table_says(
+    observed: Observed,
+    health: Health,
+    desired: Desired,
+    archive: str | None,
+    deleted: bool,  # noqa: FBT001
+    purge: bool,  # noqa: FBT001
+    expected: Operation,
+) -> None:
+    w = workspace(observed, health, desired=desired, archive=archive, deleted=deleted, purge=purge)
+    assert rules.plan(w)[0] is expected
+
+
+@pytest.mark.parametrize("operation", [op for op in Operation if op is not OP.NONE])
+def test_an_operation_under_way_is_carried_on(operation: Operation) -> None:
+    assert rules.plan(workspace(R, operation=operation, deleted=True))[0] is operation
+
+
+def test_a_volume_in_the_trash_is_taken_out_rather_than_an_older_archive_restored() -> None:
+    w = workspace(P, desired=Desired.STANDBY, archive="k", parked=True)
+    assert rules.plan(w)[0] is OP.PROVISIONING
+
+
+STATES = [
+    workspace(o, h, op, d, archive=a, deleted=x, purge=p)
+    for o, h, op, d, a, x, p in itertools.product(
+        Observed, Health, Operation, Desired, (None, "w/op1/1/home.tar.zst", "w/old/1/home.tar.zst"), (False, True), (False, True)
+    )
+]
+SEEN = [
+    Observation(container=c, answering=a, volume=v, restored_from=m)
+    for c, a, v, m in itertools.product((False, True), (False, True), (None, "g1"), (None, "w/old/1/home.tar.zst"))
+    if c or not a
+]
+
+
+def test_what_is_planned_from_a_state_that_exists_leads_to_one_that_exists() -> None:
+    for w in STATES:
+        if w.operation is OP.NONE and (w.observed_status, w.health_status, w.operation) in rules.COMBINATIONS:
+            planned = rules.plan(w)[0]
+            assert (w.observed_status, w.health_status, planned) in rules.COMBINATIONS, w
+
+
+def test_a_plan_moves_one_level_at_a_time_and_towards_the_wish() -> None:
+    for w in STATES:
+        planned = rules.plan(w)[0]
+        if w.operation is OP.NONE and planned not in {OP.NONE, OP.DELETING} and w.observed_status is not D:
+            after = rules.COMPLETES_AS[planned]
+            assert abs(after.level - w.observed_status.level) == 10
+            goal = 0 if w.deleted_at else w.desired_state.level
+            assert abs(after.level - goal) < abs(w.observed_status.level - goal)
+
+
+def test_judging_never_hides_a_loss() -> None:
+    for w, seen in itertools.product(STATES, SEEN):
+        had = w.observed_status in {S, R} and w.health_status is Health.OK
+        gone = not seen.container and seen.volume is None
+        excused = w.operation is OP.DELETING or (w.operation is OP.ARCHIVING and rules.archived_by(w))
+        if had and gone and not excused:
+            assert rules.judge(w, seen).problem is Reason.DATA_LOST
+
+
+def test_a_container_without_volume_is_always_a_problem() -> None:
+    for w in STATES:
+        if not (w.observed_status is D and w.deleted_at):
+            judged = rules.judge(w, Observation(container=True, answering=True))
+            assert judged.problem is Reason.CONTAINER_WITHOUT_VOLUME
+
+
+def test_an_archive_of_an_earlier_operation_does_not_complete_this_one() -> None:
+    w = workspace(S, operation=OP.ARCHIVING, archive="w/old/1/home.tar.zst")
+    assert not rules.is_complete(w, Observation())
+    assert rules.is_complete(replace(w, archive_key="w/op1/3/home.tar.zst"), Observation())
+
+
+def test_a_half_restore_is_not_standby() -> None:
+    w = workspace(P, operation=OP.RESTORING, archive="w/old/1/home.tar.zst")
+    half = Observation(volume="g", restored_from=None)
+    whole = Observation(volume="g", restored_from="w/old/1/home.tar.zst")
+    assert rules.judge(w, half).observed is P
+    assert not rules.is_complete(w, half)
+    assert rules.is_complete(w, whole)
+
+
+def test_a_start_is_over_when_it_answers() -> None:
+    w = workspace(S, operation=OP.STARTING)
+    silent = Observation(container=True, volume="g")
+    assert rules.judge(w, silent).observed is S
+    assert not rules.is_complete(w, silent)
+    assert rules.is_complete(w, replace(silent, answering=True))
+
+
+ASKED = [
+    (P, Desired.ARCHIVED, 200),
+    (P, Desired.STANDBY, 202),
+    (P, Desired.RUNNING, 202),
+    (S, Desired.ARCHIVED, 202),
+    (S, Desired.STANDBY, 200),
+    (S, Desired.RUNNING, 202),
+    (R, Desired.ARCHIVED, 202),
+    (R, Desired.STANDBY, 202),
+    (R, Desired.RUNNING, 200),
+]
+
+
+@pytest.mark.parametrize(("observed", "wanted", "status"), ASKED)
+def test_a_wish_is_answered_as_the_table_says(observed: Observed, wanted: Desired, status: int) -> None:
+    assert rules.verdict(workspace(observed), wanted).status == status
+    assert rules.verdict(workspace(observed, ERROR), wanted).code == "WORKSPACE_IN_ERROR"
+    assert rules.verdict(workspace(observed, operation=OP.STARTING), wanted).code == "OPERATION_IN_PROGRESS"
+
+
+@pytest.mark.parametrize("observed", [P, S, R])
+def test_a_delete_is_answered_as_the_table_says(observed: Observed) -> None:
+    assert rules.delete_verdict(workspace(observed)).status == 202
+    assert rules.delete_verdict(workspace(observed, ERROR)).status == 202
+    assert rules.delete_verdict(workspace(observed, operation=OP.STOPPING)).code == "OPERATION_IN_PROGRESS"
+    assert rules.delete_verdict(workspace(observed, operation=OP.STOPPING, deleted=True)).status == 202
+
+
+@given(failures=st.integers(0, 50), max_retry=st.integers(0, 10), dice=st.floats(0, 1), reason=st.sampled_from(Reason))
+def test_a_failure_is_retried_with_growing_pauses_and_given_up_in_the_end(
+    failures: int, max_retry: int, dice: float, reason: Reason
+) -> None:
+    w = workspace(S, operation=OP.STARTING, failures=failures)
+    failure = rules.after_failure(w, reason, "no", NOW, max_retry, dice)
+    assert failure.error_info["error_count"] == failures + 1
+    if reason in TERMINAL:
+        assert failure.retry_at is None
+        assert failure.error_info["reason"] is reason
+    elif failures + 1 > max_retry:
+        assert failure.retry_at is None
+        assert failure.error_info["reason"] is Reason.RETRY_EXCEEDED
+        assert reason in failure.error_info["last_error"]
+    else:
+        assert failure.retry_at
+        pause = (failure.retry_at - NOW).total_seconds()
+        assert 0.8 * min(2**failures, 300) - 0.001 <= pause <= min(2**failures, 300)
+
+
+def test_an_ide_that_ran_steadily_starts_afresh_and_one_that_died_at_once_does_not() -> None:
+    w = workspace(R, failures=2)
+    assert rules.failures_so_far(w, NOW + timedelta(seconds=5)) == 2
+    assert rules.failures_so_far(w, NOW + rules.STEADY) == 0
