@@ -279,7 +279,7 @@ def test_servers_that_accept_and_stay_silent_do_not_hold_it_up(data_dir: pathlib
         took = time.monotonic() - begun
     assert {findings[name]["level"] for name in ("port", "database", "redis")} == {"fail"}
     assert "no answer" in findings["database"]["detail"]
-    assert took < BOUND_SECONDS + 5  # of which some are Python's own start on a busy machine
+    assert took < BOUND_SECONDS + 20  # of which some are Python's own start on a busy machine
 
 
 def test_an_account_that_does_not_exist_matters_to_root_alone(data_dir: pathlib.Path) -> None:
@@ -301,7 +301,7 @@ def test_a_disk_that_hangs_does_not_hold_it_up() -> None:
         _, findings, _ = examine(folder)
         assert findings["database"]["level"] == "fail"
         assert "no answer within 6 s" in findings["database"]["detail"]
-        assert time.monotonic() - begun < BOUND_SECONDS + 5
+        assert time.monotonic() - begun < BOUND_SECONDS + 20
     finally:
         shutil.rmtree(folder)
 

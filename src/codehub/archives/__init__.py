@@ -1,1 +1,1 @@
-"""Archives: a home directory as one compressed object, and back. The coordinator calls `service`; the rest is its rooms."""
+"""Archives: a home directory as one compressed object, and back. The coordinator calls `service`."""

@@ -1,4 +1,4 @@
-"""What an archive is: its keys, its meta, its errors. Used by every room of `archives` and by those who call `service`."""
+"""What an archive is: its keys, its meta, its errors. For every room of `archives`, and for those who call `service`."""
 
 import json
 from collections.abc import Callable
@@ -77,13 +77,16 @@ class Meta:
 
     sha256: str  # of the stored object
     size: int  # of the stored object
-    bytes: int  # of the files' content
+    content_bytes: int  # of all files together
     files: int  # entries of every kind
     created_at: datetime
     format: str = FORMAT
 
     def to_json(self) -> bytes:
-        return json.dumps({**asdict(self), "created_at": self.created_at.isoformat()}).encode()
+        value = asdict(self)
+        value["bytes"] = value.pop("content_bytes")
+        value["created_at"] = self.created_at.isoformat()
+        return json.dumps(value).encode()
 
     @classmethod
     def from_json(cls, raw: bytes) -> "Meta":
@@ -92,7 +95,7 @@ class Meta:
             meta = cls(
                 sha256=str(value["sha256"]),
                 size=int(value["size"]),
-                bytes=int(value["bytes"]),
+                content_bytes=int(value["bytes"]),
                 files=int(value["files"]),
                 created_at=datetime.fromisoformat(value["created_at"]),
                 format=str(value["format"]),

@@ -94,7 +94,7 @@ class Packer:
         mode = stat.S_IMODE(status.st_mode) if lent_mode is None else lent_mode
         entry = _entry(prefix or b"./", tar.DIRECTORY, status)
         entry.mode = mode
-        entry.xattrs = _xattrs(fd)
+        entry.xattrs = _kept(fd, os.listxattr(fd))
         self._emit(tar.describe(entry))
         self.done.files += 1
         subdirectories = []
@@ -111,31 +111,27 @@ class Packer:
         return _Level(status, prefix, subdirectories, lent_mode)
 
     def _file(self, directory: int, name: str, path: bytes) -> None:
-        try:
-            fd = os.open(name, _FILE_FLAGS, dir_fd=directory)
-        except PermissionError:
-            fd, mode = _open(name, directory, _FILE_FLAGS)
-            if mode is not None:
-                os.fchmod(fd, mode)
+        fd, lent_mode = _open(name, directory, _FILE_FLAGS)
         try:
             status = os.fstat(fd)
             if status.st_nlink > 1 and self._linked(status, path):
                 return
             size = status.st_size
-            if size > CHUNK or status.st_blocks * 512 < size:
-                self._large_file(fd, path, status)
-                return
-            entry = tar.Entry(
-                path, tar.FILE, status.st_mode & 0o7777, status.st_uid, status.st_gid, size, status.st_mtime_ns
-            )
+            mode = status.st_mode & 0o7777 if lent_mode is None else lent_mode
+            entry = tar.Entry(path, tar.FILE, mode, status.st_uid, status.st_gid, size, status.st_mtime_ns)
             if names := os.listxattr(fd):
                 entry.xattrs = _kept(fd, names)
+            if size > CHUNK or status.st_blocks * 512 < size:
+                self._large_file(fd, entry, status)
+                return
             content = os.read(fd, size + 1) if size else b""
             after = os.fstat(fd)
             if len(content) != size or after.st_mtime_ns != status.st_mtime_ns or after.st_size != size:
                 _check_unchanged(status, after, path)
                 raise SourceChangedError(f"{os.fsdecode(path)!r} changed while it was archived")
         finally:
+            if lent_mode is not None:
+                os.fchmod(fd, lent_mode)
             os.close(fd)
         self._buffer += (tar.describe(entry), content, tar.padding(size))
         self._buffered += size + 1536
@@ -144,11 +140,9 @@ class Packer:
         if self._buffered >= CHUNK:
             self._flush()
 
-    def _large_file(self, fd: int, path: bytes, before: os.stat_result) -> None:
+    def _large_file(self, fd: int, entry: tar.Entry, before: os.stat_result) -> None:
         """A file in pieces: too large to hold, or with holes that stay holes."""
-        entry = _entry(path, tar.FILE, before)
-        entry.xattrs = _xattrs(fd)
-        size, pieces, written_map = before.st_size, None, b""
+        path, size, pieces, written_map = entry.name, before.st_size, None, b""
         if before.st_blocks * 512 < size:
             found = sparse.extents(fd, size)
             if sparse.data_bytes(found) < size:
@@ -221,9 +215,9 @@ def _name_of(item: os.DirEntry[str]) -> str:
 
 
 def _entry(path: bytes, kind: bytes, status: os.stat_result) -> tar.Entry:
-    size = status.st_size if kind == tar.FILE else 0
+    """All but a regular file."""
     mode = stat.S_IMODE(status.st_mode)
-    return tar.Entry(path, kind, mode, status.st_uid, status.st_gid, size, status.st_mtime_ns)
+    return tar.Entry(path, kind, mode, status.st_uid, status.st_gid, 0, status.st_mtime_ns)
 
 
 def _open(name: str, directory: int, flags: int) -> tuple[int, int | None]:
@@ -239,13 +233,8 @@ def _open(name: str, directory: int, flags: int) -> tuple[int, int | None]:
         return os.open(name, flags, dir_fd=directory), mode
 
 
-def _xattrs(fd: int) -> dict[str, bytes]:
-    names = os.listxattr(fd)
-    return _kept(fd, names) if names else {}
-
-
 def _kept(fd: int, names: list[str]) -> dict[str, bytes]:
-    """What a person can set. Privileges (security.*) and an administrator's notes (trusted.*) are not theirs to keep."""
+    """What a person can set; privileges (security.*) and an administrator's notes (trusted.*) are not theirs."""
     return {name: os.getxattr(fd, name) for name in sorted(names) if name.startswith(_KEPT_XATTRS)}
 
 

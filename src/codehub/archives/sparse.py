@@ -26,7 +26,7 @@ def extents(fd: int, size: int, most: int = MAX_EXTENTS) -> Extents:
         smallest_hole = max(4096, smallest_hole * 8)
 
 
-def _scan(fd: int, size: int, smallest_hole: int, most: int) -> Extents | None:
+def _scan(fd: int, size: int, smallest_hole: int, most: int) -> "Extents | None":
     found: Extents = array("q")
     position = 0
     while position < size:

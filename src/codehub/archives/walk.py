@@ -21,6 +21,7 @@ class Descent:
 
     def __init__(self, root: int, keep_open: int = KEEP_OPEN) -> None:
         self.fd = root
+        self._root = os.dup(root)
         self._above: list[tuple[int, int]] = []  # (device, inode) of every directory above the current one
         self._open: deque[int] = deque()  # descriptors of the nearest of them
         self._keep_open = keep_open
@@ -46,6 +47,10 @@ class Descent:
                 raise MovedError
         os.close(child)
 
+    def open_root(self) -> int:
+        """The directory where it all began, once more; the caller closes it."""
+        return os.dup(self._root)
+
     def close(self) -> None:
-        for fd in (self.fd, *self._open):
+        for fd in (self.fd, self._root, *self._open):
             os.close(fd)

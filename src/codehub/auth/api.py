@@ -90,7 +90,7 @@ def _people(request: Request) -> People:
     return people
 
 
-@router.get("/me", responses=documented(404))
+@router.get("/me", summary="Who am I?", responses=documented(404))
 async def who_am_i(request: Request, caller: LoggedIn) -> MeOut:
     person = await _people(request).get_user(caller, caller.name)
     return MeOut(**vars(person), active=person.active, scopes=sorted(caller.scopes))

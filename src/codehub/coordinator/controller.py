@@ -126,6 +126,10 @@ class Controller:
         starts = rules.plan(w)[0] is Operation.STARTING
         return not starts or len(self._starting) < self._config.max_concurrent_starts
 
+    def _waits(self, w: Workspace) -> bool:
+        """For its next attempt."""
+        return w.attention_at is not None and w.attention_at > self._clock.now()
+
     async def _advance(self, id_: str, look: Look) -> bool:
         """Take in what was seen of one workspace and begin, or carry on, what it needs. True: work is under way."""
         seen, container = look.seen[id_], look.containers.get(id_)
@@ -136,7 +140,7 @@ class Controller:
                 return False  # it changed since we looked: the next tick looks again
             w = await self._transitions.take_in(c, w, seen, container, gone)
             operation, why = rules.plan(w)
-            if operation is Operation.NONE or (w.attention_at and w.attention_at > self._clock.now()):
+            if operation is Operation.NONE or not self._has_room(w) or self._waits(w):
                 return False
             if w.operation is Operation.NONE:
                 w = await self._transitions.begin(c, w, operation, why, ids.new(16))

@@ -128,11 +128,15 @@ class Transitions:
     ) -> Workspace:
         """One UPDATE. After it the operation is over; the plan decides whether to look again."""
         broken = failure is not None and failure.retry_at is None
-        error_info: Any = dict(failure.error_info) if failure else (w.error_info if w.health_status is Health.ERROR else None)
+        # What ended well is well: the only operation out of an error is the deletion.
+        health = Health.ERROR if broken else Health.OK if w.operation is not Operation.NONE else w.health_status
+        error_info: Any = w.error_info if health is Health.ERROR else None
+        if failure:
+            error_info = dict(failure.error_info)
         saved = await store.update(
             c,
             sql.observe,
-            *(w.id, observed, Operation.NONE, Health.ERROR if broken else w.health_status, error_info),
+            *(w.id, observed, Operation.NONE, health, error_info),
             *(seen.volume or seen.parked, seen.parked is not None),
             asdict(container.address) if container and observed is Observed.RUNNING else None,
             failure.retry_at if failure else now,

@@ -14,12 +14,20 @@ LAST = b"0\r\n\r\n"
 NOT_IN_TRAILERS = {b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"te", b"trailer"}
 NOT_IN_TRAILERS |= {b"authorization", b"cookie", b"set-cookie", b"content-type", b"content-encoding", b"expect"}
 NOT_IN_TRAILERS |= {b"keep-alive", b"proxy-connection", b"proxy-authorization", b"proxy-authenticate", b"forwarded"}
-NOT_IN_TRAILERS |= {b"content-range", b"location", b"origin", b"x-real-ip", b"clear-site-data", b"service-worker-allowed"}
+NOT_IN_TRAILERS |= {
+    b"content-range",
+    b"location",
+    b"origin",
+    b"x-real-ip",
+    b"clear-site-data",
+    b"service-worker-allowed",
+}
 NOT_IN_TRAILERS |= {b"strict-transport-security", b"cache-control", b"max-forwards", b"range", b"date", b"age", b"vary"}
 
 
-def chunk(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
+def chunk(data: bytes) -> list[bytes]:
+    """In parts, for `writelines`: the data is not copied."""
+    return [b"%x\r\n" % len(data), data, b"\r\n"]
 
 
 def end(trailers: list[Field]) -> bytes:

@@ -5,11 +5,15 @@ task and no future; only waiting (for a decision, for a connection) does.
 """
 
 import asyncio
+from collections.abc import Coroutine
 from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from codehub.proxy import answers, chunked, framing, headers
+from codehub import logs
+from codehub.proxy import answers, framing, headers
+from codehub.proxy.body import Body, ChunkedBody, LengthBody
+from codehub.proxy.farewell import Farewell
 from codehub.proxy.framing import RefusalError
 from codehub.proxy.model import CHUNKED, Answer, Failure, Forward, Hold, RequestHead, ResponseHead
 from codehub.proxy.tunnel import Tunnel
@@ -18,8 +22,9 @@ if TYPE_CHECKING:
     from codehub.proxy.server import Engine
     from codehub.proxy.upstream import Pool, Upstream
 
+log = logs.get()
+OUR_MISTAKE = answers.problem(500, "This is our mistake; the log has the details.")
 REPEATABLE = {b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"}
-LINGER_BYTES = 16 * 1024 * 1024  # of an unwanted body that are read, so that our last words arrive
 
 
 class State(Enum):
@@ -27,22 +32,23 @@ class State(Enum):
     HELD = "waiting for a decision, or for a connection to the upstream"
     BODY = "passing on the request's body"
     ANSWER = "the request is through, the answer is not"
-    LINGER = "all is said; reading on until the client has heard it"
-    GONE = "closed, or handed over to a tunnel"
+    GONE = "closed, or handed over: to a tunnel, or to our last words"
 
 
-HEAD, HELD, BODY, ANSWER, LINGER, GONE = State
+HEAD, HELD, BODY, ANSWER, GONE = State
 
 
 class Client(asyncio.Protocol):
-    __slots__ = ("_begun", "_buffer", "_chunks", "_eof", "_forward", "_keep", "_left", "_paused", "_pool", "_seen")
-    __slots__ += ("_source", "_task", "_wire", "deadline", "engine", "head", "sent", "state", "transport", "up")
-    __slots__ += ("write_paused",)
+    __slots__ = (
+        "_begun", "_body", "_buffer", "_eof", "_keep", "_paused", "_pool", "_seen", "_source",
+        "_task", "_wire", "deadline", "engine", "forward", "head", "sent", "state", "transport", "up",
+        "write_paused",
+    )  # fmt: skip
 
     transport: asyncio.Transport
     head: RequestHead
     _source: headers.Source
-    _forward: Forward
+    forward: Forward
     _pool: "Pool"
 
     def __init__(self, engine: "Engine") -> None:
@@ -54,8 +60,7 @@ class Client(asyncio.Protocol):
         self.sent = 0  # bytes of answers' bodies
         self._seen = 0  # of those, when we last looked
         self._buffer = b""  # what came and is not understood yet
-        self._left = 0  # of a body with a length
-        self._chunks: chunked.Reader | None = None
+        self._body: Body | None = None
         self._keep = False  # the connection goes on after this answer
         self._begun = False  # the answer's head is out
         self._eof = False  # the client sends nothing any more
@@ -66,7 +71,7 @@ class Client(asyncio.Protocol):
     # What the transport tells us.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101
+        transport = cast("asyncio.Transport", transport)  # uvloop's are not its children
         engine = self.engine
         self.transport = transport
         transport.set_write_buffer_limits(engine.limits.high_water, engine.limits.low_water)
@@ -85,10 +90,6 @@ class Client(asyncio.Protocol):
             rest = self._pass_body(data)
             if rest:
                 self._keep_for_later(rest)
-        elif state is LINGER:
-            self._left -= len(data)
-            if self._left < 0:
-                self.close()
         elif state is not GONE:
             self._keep_for_later(data)
 
@@ -104,7 +105,7 @@ class Client(asyncio.Protocol):
         self.state = GONE
         return False
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         self.engine.watched.discard(self)
         self.state = GONE
         self._let_go()
@@ -131,18 +132,16 @@ class Client(asyncio.Protocol):
         while data and self.state is HEAD and not self.write_paused:
             if data[0] == 13 and data[:2] == b"\r\n":  # one empty line too many after a body, RFC 9112 2.2
                 data = data[2:]
-                continue_at = data.find(b"\r\n\r\n")
-            else:
-                continue_at = data.find(b"\r\n\r\n")
-            if continue_at < 0 or continue_at > limits.head_bytes:
+            end = data.find(b"\r\n\r\n")
+            if end < 0 or end > limits.head_bytes:
                 self._wait_for_more(data)
                 return
             try:
-                head = framing.request(data[:continue_at], limits.head_fields)
+                head = framing.request(data[:end], limits.head_fields)
             except RefusalError as refusal:
                 self.refuse(refusal.status, refusal.detail)
                 return
-            data = self._begin(head, data[continue_at + 4 :])
+            data = self._begin(head, data[end + 4 :])
         if data:
             self._keep_for_later(data)
 
@@ -153,8 +152,7 @@ class Client(asyncio.Protocol):
         elif framing.UNREADABLE.search(data):
             self.refuse(400, "The head has a bare line end or a control character.")
         elif data:
-            if self.deadline > self.engine.now + limits.head_seconds:  # the first bytes after a pause
-                self.deadline = self.engine.now + limits.head_seconds
+            self.deadline = min(self.deadline, self.engine.now + limits.head_seconds)
             self._buffer = data
 
     def _begin(self, head: RequestHead, data: bytes) -> bytes:
@@ -163,9 +161,13 @@ class Client(asyncio.Protocol):
         head.peer = self._source.address
         self._keep = head.keep_alive
         self._begun = False
-        self._left = head.length
-        self._chunks = chunked.Reader() if head.length == CHUNKED else None
-        decision = self.engine.director.decide(head)
+        if head.length:
+            self._body = ChunkedBody() if head.length == CHUNKED else LengthBody(head.length)
+        try:
+            decision = self.engine.director.decide(head)
+        except Exception:  # a mistake of ours must not look like the client's
+            log.exception("No decision about a request")
+            decision = OUR_MISTAKE
         if type(decision) is Forward:
             return self._go(decision, data)
         if type(decision) is Answer:
@@ -176,7 +178,7 @@ class Client(asyncio.Protocol):
         return data
 
     def _go(self, forward: Forward, data: bytes) -> bytes:
-        self._forward = forward
+        self.forward = forward
         self._pool = pool = self.engine.pool(forward.address)
         if pool.busy >= forward.at_most:
             self.engine.counters.failed(Failure.FULL)
@@ -205,39 +207,20 @@ class Client(asyncio.Protocol):
 
     def _pass_body(self, data: bytes) -> bytes:
         """Write what belongs to the body to the upstream; returns what follows it."""
-        up = self.up
-        if up is None:
-            return b""
+        assert self.up is not None  # noqa: S101
+        assert self._body is not None  # noqa: S101
         self.deadline = self.engine.now + self.engine.limits.stall_seconds
         self.engine.counters.bytes_in += len(data)
-        if self._chunks is not None:
-            return self._pass_chunks(up, self._chunks, data)
-        left = self._left - len(data)
-        if left > 0:
-            self._left = left
-            up.transport.write(data)
-            return b""
-        rest = b""
-        if left:
-            data, rest = data[:left], data[left:]
-        self._left = 0
-        up.transport.write(data)
-        self._request_through()
-        return rest
-
-    def _pass_chunks(self, up: "Upstream", chunks: chunked.Reader, data: bytes) -> bytes:
         try:
-            found = chunks.feed(data)
+            rest = self._body.pass_on(data, self.up.transport)
         except RefusalError as refusal:
             self._let_go()
             self.refuse(refusal.status, refusal.detail)
             return b""
-        if found:
-            up.transport.writelines(chunked.chunk(found))
-        if chunks.done:
-            up.transport.write(chunked.end(chunks.trailers))
+        if self._body.done:
+            self._body = None
             self._request_through()
-        return chunks.rest
+        return rest
 
     def _request_through(self) -> None:
         self.state = ANSWER
@@ -248,7 +231,7 @@ class Client(asyncio.Protocol):
 
     # Waiting.
 
-    def _wait(self, work: "asyncio._CoroutineLike[None]") -> None:
+    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
         self.state = HELD
         self.deadline = inf  # what we wait for is bounded by itself
         self._task = self.engine.loop.create_task(work)
@@ -259,6 +242,10 @@ class Client(asyncio.Protocol):
                 decision = await hold.decision
         except TimeoutError:
             decision = hold.otherwise
+        except Exception:
+            log.exception("No decision about a request that was held")
+            decision = OUR_MISTAKE
+        self._task = None
         if type(decision) is Forward:
             self._resume_with(self._go(decision, self._take_buffer()))
         else:
@@ -269,11 +256,11 @@ class Client(asyncio.Protocol):
     async def _connect(self) -> None:
         try:
             up = await self._pool.connect(self.engine.limits.connect_seconds)
-        except TimeoutError:
-            self.failed(Failure.SLOW)
-        except OSError:
-            self.failed(Failure.UNREACHABLE)
+        except (OSError, TimeoutError) as e:
+            self._task = None
+            self.failed(Failure.SLOW if isinstance(e, TimeoutError) else Failure.UNREACHABLE)
         else:
+            self._task = None
             self._resume_with(self._send(up, self._wire, self._take_buffer()))
 
     def _take_buffer(self) -> bytes:
@@ -289,24 +276,30 @@ class Client(asyncio.Protocol):
                 self.close()  # it broke off
             elif self.up and not self.up.write_paused:
                 self.resume_reading()
+        else:
+            self._next()
 
     # Answers.
 
     def answer_begins(self, head: ResponseHead) -> bool:
         """Called by the upstream before it writes the answer's head; says whether the connection goes on after it."""
         self._begun = True
-        self._keep = self._keep and self.state is ANSWER and not self.engine.draining
+        ends_by_itself = head.length >= 0 or self.head.minor == 1
+        self._keep = self._keep and ends_by_itself and self.state is ANSWER and not self.engine.draining
         self.engine.counters.statuses[head.status // 100] += 1
         self._rearm()
         return self._keep
 
-    def answered(self, *, keep: bool) -> None:
+    def request_is_through(self) -> bool:
+        return self.state is ANSWER
+
+    def answered(self) -> None:
         """Called by the upstream after the last byte of the answer."""
         self.up = None
         if self.state is BODY:
-            self._linger()
-        elif not (keep and self._keep) or self.engine.draining:
-            self.close()
+            self._say_farewell()
+        elif not self._keep or self.engine.draining:
+            self._say_farewell() if self._buffer else self.close()
         else:
             self.state = HEAD
             self.deadline = self.engine.now + self.engine.limits.idle_seconds
@@ -342,7 +335,7 @@ class Client(asyncio.Protocol):
         if self._begun:
             self.cut()
             return
-        self._answer(self.engine.director.unreachable(self.head, self._forward, failure))
+        self._answer(self.engine.director.unreachable(self.head, self.forward, failure))
         self._next()
 
     def cut(self) -> None:
@@ -356,11 +349,13 @@ class Client(asyncio.Protocol):
         """The upstream speaks WebSocket from here on, and so do we."""
         framing_lines = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         self.engine.counters.statuses[1] += 1
-        self.transport.write(headers.response(head, self._forward.hygiene, framing_lines))
-        observer = self._forward.observe(self.head) if self._forward.observe else None
+        self.transport.write(headers.response(head, self.forward.hygiene, framing_lines))
+        observer = self.forward.observe(self.head) if self.forward.observe else None
         early, self.state, self.up = self._take_buffer(), GONE, None
         self.engine.watched.discard(self)
-        tunnel = Tunnel(self.engine, self.transport, up.transport, self._pool, self._forward.route, observer)
+        tunnel = Tunnel(
+            self.engine, self.transport, up.transport, self._pool, route=self.forward.route, observer=observer
+        )
         tunnel.start(early, rest, eof=self._eof)
 
     def _answer(self, answer: Answer) -> None:
@@ -369,7 +364,7 @@ class Client(asyncio.Protocol):
         close = not (complete and self._keep) or self.engine.draining
         self._write_answer(answer, close=close, head_only=self.head.method == b"HEAD", minor=self.head.minor)
         if not complete:
-            self._linger()
+            self._say_farewell()
         elif close:
             self.close()
         else:
@@ -382,7 +377,7 @@ class Client(asyncio.Protocol):
             self.cut()
             return
         self._write_answer(answers.problem(status, detail), close=True, head_only=False, minor=1)
-        self._linger()
+        self._say_farewell()
 
     def _write_answer(self, answer: Answer, *, close: bool, head_only: bool, minor: int) -> None:
         self.engine.counters.statuses[answer.status // 100] += 1
@@ -444,17 +439,15 @@ class Client(asyncio.Protocol):
             self.up.abandon()
             self.up = None
 
-    def _linger(self) -> None:
-        self._let_go()
-        self.state = LINGER
-        self._left = LINGER_BYTES
-        self._buffer = b""
-        self.deadline = self.engine.now + self.engine.limits.linger_seconds
+    def _say_farewell(self) -> None:
+        """All is said, and what still comes is not wanted."""
         if self._eof:
             self.close()
-        else:
-            self.transport.write_eof()
-            self.resume_reading()
+            return
+        self._let_go()
+        self.state = GONE
+        self.engine.watched.discard(self)
+        Farewell(self.engine, self.transport)
 
     def close(self) -> None:
         self._let_go()

@@ -28,7 +28,7 @@ API = Hygiene()
 
 
 def workspace_hygiene(cookie_names: frozenset[bytes], cookie_prefix: bytes) -> Hygiene:
-    """For upstreams that run somebody's programs: they get none of the platform's secrets, and set none of its state."""
+    """For upstreams that run somebody's programs: they see none of the platform's secrets and set none of its state."""
     return Hygiene(
         request=frozenset({b"authorization"}),
         response=frozenset(
@@ -115,6 +115,19 @@ def target(whole: bytes, prefix: bytes) -> bytes:
         return whole
     rest = whole[len(prefix) :]
     return rest if rest[:1] == b"/" else b"/" + rest
+
+
+def response_framing(head: ResponseHead, asked: RequestHead, *, keep: bool) -> tuple[bytes, bool]:
+    """(the lines that say where the answer ends and whether the connection goes on, the body is sent in chunks)"""
+    length, chunks, lines = head.length, False, b""
+    if length > 0 or (length == 0 and head.status != 204):
+        announced = head.index.get(b"content-length")
+        lines = b"Content-Length: %d\r\n" % int(announced) if announced is not None else b""
+    elif length < 0 and asked.minor:
+        chunks, lines = True, b"Transfer-Encoding: chunked\r\n"
+    if not keep:
+        return lines + b"Connection: close\r\n\r\n", chunks
+    return lines + (b"\r\n" if asked.minor else b"Connection: keep-alive\r\n\r\n"), chunks
 
 
 def response(head: ResponseHead, hygiene: Hygiene, framing: bytes) -> bytes:

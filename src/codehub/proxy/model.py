@@ -19,8 +19,10 @@ class Address(NamedTuple):
 class RequestHead:
     """What a request's head means, as the one strict parser read it. Names in `index` are in lower case."""
 
-    __slots__ = ("expects", "fields", "host", "index", "keep_alive", "length", "method", "minor", "named", "peer")
-    __slots__ += ("target", "upgrade")
+    __slots__ = (
+        "expects", "fields", "host", "index", "keep_alive", "length", "method", "minor", "named", "peer",
+        "target", "upgrade",
+    )  # fmt: skip
 
     method: bytes
     target: bytes
@@ -124,9 +126,9 @@ class Failure(Enum):
 class Director(Protocol):
     """Says where requests go. Called for every one of them, so it must not wait for anything."""
 
-    def decide(self, head: RequestHead) -> Decision: ...
+    def decide(self, head: RequestHead, /) -> Decision: ...
 
-    def unreachable(self, head: RequestHead, forward: Forward, failure: Failure) -> Answer: ...
+    def unreachable(self, head: RequestHead, forward: Forward, failure: Failure, /) -> Answer: ...
 
 
 @dataclass(frozen=True)

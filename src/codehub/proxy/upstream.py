@@ -6,7 +6,7 @@ client's transport as it comes. A connection goes back to the pool only when bot
 
 import asyncio
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from codehub.proxy import chunked, framing, headers
 from codehub.proxy.framing import RefusalError
@@ -88,8 +88,10 @@ class Pool:
 
 
 class Upstream(asyncio.Protocol):
-    __slots__ = ("_chunks", "_heard", "_keep", "_kept", "_left", "_rechunk", "client", "engine", "phase", "pool")
-    __slots__ += ("reused", "since", "transport", "write_paused")
+    __slots__ = (
+        "_chunks", "_heard", "_keep", "_kept", "_left", "_rechunk", "client", "engine", "phase", "pool",
+        "reused", "since", "transport", "write_paused",
+    )  # fmt: skip
 
     transport: asyncio.Transport
 
@@ -109,7 +111,7 @@ class Upstream(asyncio.Protocol):
         self._rechunk = False  # the client gets chunks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101
+        transport = cast("asyncio.Transport", transport)  # uvloop's are not its children
         self.transport = transport
         transport.set_write_buffer_limits(self.engine.limits.high_water, self.engine.limits.low_water)
 
@@ -145,7 +147,7 @@ class Upstream(asyncio.Protocol):
         if phase is UNTIL_CLOSE and exc is None:
             if self._rechunk:
                 client.transport.write(chunked.LAST)
-            client.answered(keep=self._rechunk)
+            client.answered()
         elif phase is HEAD and self.reused and not self._heard and client.may_repeat():
             client.repeat()
         else:
@@ -198,7 +200,7 @@ class Upstream(asyncio.Protocol):
                 self._switch(client, head, data)
                 return
             if client.head.minor:
-                client.transport.write(headers.response(head, client.hygiene, b"\r\n"))
+                client.transport.write(headers.response(head, client.forward.hygiene, b"\r\n"))
 
     def _switch(self, client: "Client", head: ResponseHead, data: bytes) -> None:
         if not (client.head.upgrade and head.upgrade):
@@ -211,7 +213,7 @@ class Upstream(asyncio.Protocol):
         keep = client.answer_begins(head)
         self._keep = head.keep_alive
         lines, self._rechunk = headers.response_framing(head, client.head, keep=keep)
-        wire = headers.response(head, client.hygiene, lines)
+        wire = headers.response(head, client.forward.hygiene, lines)
         self._left = left = head.length
         if left >= 0 and len(data) == left:
             self.engine.counters.bytes_out += left
@@ -263,16 +265,16 @@ class Upstream(asyncio.Protocol):
             client.transport.write(data)
 
     def _finish(self, client: "Client", *, reusable: bool) -> None:
-        keep = self._rechunk or self.phase is not UNTIL_CLOSE
         self.client, self.phase, self._chunks = None, IDLE, None
         if reusable and self._keep and client.request_is_through():
             self.reused = True
-            self.transport.resume_reading()
+            if client.write_paused:
+                self.transport.resume_reading()
             self.pool.release(self)
         else:
             self.pool.busy -= 1
             self.transport.abort()
-        client.answered(keep=keep)
+        client.answered()
 
     def _nonsense(self, client: "Client") -> None:
         self._leave()

@@ -29,16 +29,17 @@ def open_socket(settings: Settings) -> socket.socket:
     """The listening socket. It is ours, not the API's: a role that restarts loses no connection that waits."""
     host, port = settings.server.host, settings.server.port
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
-            0
-        ]
-        listener = socket.socket(family, kind)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as e:
+        raise StartError(f"CODEHUB_HOST={host}: {e.strerror}") from e
+    family, kind, _, _, address = found[0]
+    listener = socket.socket(family, kind)
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(2048)
-    except socket.gaierror as e:
-        raise StartError(f"CODEHUB_HOST={host}: {e.strerror}") from e
     except OSError as e:
+        listener.close()
         raise StartError(f"cannot listen on {host}:{port}: {e.strerror}. Set CODEHUB_PORT to a free port.") from e
     listener.setblocking(False)
     return listener

@@ -1,5 +1,6 @@
 """The API application: routers of all capabilities, problem bodies, middleware, documentation."""
 
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -71,5 +72,10 @@ def _tidy_schemas(schemas: dict[str, Any]) -> None:
 
 def _tidy_operation(path: str, operation: dict[str, Any]) -> None:
     operation["responses"].pop("422", None)
+    operation["summary"] = operation["summary"].capitalize() if operation["summary"].istitle() else operation["summary"]
+    operation["responses"] = dict(sorted(operation["responses"].items()))
+    for status, response in operation["responses"].items():
+        if response["description"] == "Successful Response":
+            response["description"] = HTTPStatus(int(status)).phrase
     if path.startswith("/api/"):
         operation["security"] = [{"bearer": []}]

@@ -25,15 +25,19 @@ class Readiness(BaseModel):
     checks: dict[str, str]
 
 
-@router.get("/healthz")
+@router.get("/healthz", summary="Is it alive?")
 async def healthz() -> Alive:
     """This process runs and answers. Asks nobody else."""
     return Alive()
 
 
-@router.get("/readyz", responses={503: {"model": Readiness, "description": "Something it needs is away."}})
+@router.get(
+    "/readyz",
+    summary="Can it serve?",
+    responses={503: {"model": Readiness, "description": "Something it needs is away."}},
+)
 async def readyz(request: Request, response: Response) -> Readiness:
-    """Can it serve? Says what is missing."""
+    """Says what is missing, if anything."""
     names = ("database", "redis")
     results = await asyncio.gather(_database(request), _redis(request))
     ready = all(result == "ok" for result in results)
@@ -63,7 +67,12 @@ async def _redis(request: Request) -> str:
     return "ok"
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+@router.get(
+    "/metrics",
+    summary="Numbers for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}},
+)
 async def prometheus() -> Response:
     content, media_type = metrics.render()
     return Response(content, headers={"content-type": media_type})

@@ -1,18 +1,29 @@
 """Templates become HTML, in the reader's language. Used by `pages`, and by `problems` when a browser asked."""
 
+import re
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from codehub.web import texts
 
 LANGUAGE_COOKIE = "codehub_language"
+CODE = re.compile(r"`([^`]+)`")
 YEAR = 365 * 86400
 templates = Environment(
     loader=PackageLoader("codehub.web"), autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True
 )
+
+
+def _prose(text: str) -> Markup:
+    """Descriptions are written for programmers: `this` is code."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped)
+
+
+templates.filters["prose"] = _prose
 
 
 def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:

@@ -1,0 +1,280 @@
+"""Reads a tar stream into an empty directory. Runs in `worker`, a process of its own; `service` sends it the bytes.
+
+The archive is taken for hostile. Every name is made below the directory we are in, one component at a time, and
+nothing is ever opened through a link. The order is the one `pack` writes: a directory, what is in it, then its
+neighbours; so an entry lies in the current directory or in one above it, and anything else is refused. A directory
+gets its mode and times when it is left, so that neither hinders what goes in.
+"""
+
+import errno
+import os
+from dataclasses import dataclass
+from typing import Protocol
+
+from codehub.archives import format as tar
+from codehub.archives import sparse
+from codehub.archives.model import ArchiveCorruptedError, Quota, QuotaExceededError
+from codehub.archives.walk import DIRECTORY_FLAGS, Descent, MovedError
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_KEPT_XATTRS = ("user.", "system.posix_acl_")
+# How a file system says that a name, a link, a size or a place cannot be. A tree that `pack` saw never gets these here.
+_IMPOSSIBLE = {
+    errno.EEXIST,
+    errno.ELOOP,
+    errno.ENOTDIR,
+    errno.ENOENT,
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+    errno.EFBIG,
+    errno.EOVERFLOW,
+}
+
+Owner = tuple[int, int]
+
+
+class Source(Protocol):
+    """The tar stream."""
+
+    def take(self, count: int) -> bytes:
+        """Exactly so many bytes; raises when there are fewer."""
+        ...
+
+    def some(self, most: int) -> memoryview:
+        """At least one byte, as many as are at hand."""
+        ...
+
+
+@dataclass
+class Unpacked:
+    bytes: int = 0
+    files: int = 0
+    xattrs_lost: int = 0  # the file system has none
+
+
+@dataclass
+class _Level:
+    prefix: bytes
+    entry: tar.Entry
+
+
+class Unpacker:
+    """One pass over an archive; `done` may be read from another thread for progress."""
+
+    def __init__(self, source: Source, owner: Owner | None, quota: Quota) -> None:
+        self.done = Unpacked()
+        self._take = source.take
+        self._some = source.some
+        self._owner = owner
+        self._quota = quota
+        self._prefix = b""
+        self._levels: list[_Level] = []
+        # Numeric owners of the archive need privileges, as do another's.
+        self._privileged = os.geteuid() == 0
+        self._own = owner is not None or self._privileged
+        self._used = 0  # of the quota
+        self._doors: list[tuple[bytes, int]] = []
+
+    def run(self, root: int) -> Unpacked:
+        """Unpack below an open, empty directory, which is closed."""
+        os.umask(0)  # a file is created with the very mode it keeps
+        descent = Descent(root)
+        try:
+            while (entry := self._next_entry()) is not None:
+                self._make(descent, entry)
+            while self._levels:
+                self._leave(descent)
+            self._close_doors(descent)
+        except (MovedError, ValueError, OverflowError) as e:  # a name with a NUL, an owner beyond all numbers
+            raise ArchiveCorruptedError("the archive names what cannot be") from e
+        finally:
+            descent.close()
+        return self.done
+
+    def _next_entry(self) -> tar.Entry | None:
+        block = self._take(tar.BLOCK)
+        records = None
+        if block[156:157] == tar.PAX:
+            size = tar.parse_head(block).size
+            if size > tar.MAX_PAX_BYTES:
+                raise ArchiveCorruptedError("an extended header is too long")
+            records = tar.parse_pax(self._take(size))
+            self._take(-size % tar.BLOCK)
+            block = self._take(tar.BLOCK)
+        elif block == tar.ZEROS:
+            if self._take(tar.BLOCK) != tar.ZEROS:
+                raise ArchiveCorruptedError("the archive goes on after its end")
+            return None
+        entry = tar.parse_head(block)
+        if records:
+            tar.apply_pax(entry, records)
+        return entry
+
+    def _make(self, descent: Descent, entry: tar.Entry) -> None:
+        self.done.files += 1
+        if self.done.files > self._quota.inodes:
+            raise QuotaExceededError(f"the archive holds more than {self._quota.inodes} files")
+        if not self._levels:
+            self._begin(entry)
+            return
+        name = self._find(descent, entry)
+        try:
+            if entry.kind == tar.FILE:
+                self._file(descent.fd, name, entry)
+            elif entry.kind == tar.DIRECTORY:
+                self._directory(descent, name, entry)
+            elif entry.kind == tar.SYMLINK:
+                self._symlink(descent.fd, name, entry)
+            elif entry.kind == tar.HARD_LINK:
+                self._hard_link(descent, name, entry)
+            else:
+                raise ArchiveCorruptedError("the archive holds a device, or something that we never write")
+        except OSError as e:
+            if e.errno in _IMPOSSIBLE:
+                raise ArchiveCorruptedError(f"the archive names what cannot be: {e.strerror}") from e
+            raise
+
+    def _begin(self, entry: tar.Entry) -> None:
+        if entry.name != b"./" or entry.kind != tar.DIRECTORY or entry.size:
+            raise ArchiveCorruptedError("the archive does not begin with its own directory")
+        self._levels.append(_Level(b"", entry))
+
+    def _find(self, descent: Descent, entry: tar.Entry) -> bytes:
+        """Go to the directory that an entry lies in; its last component."""
+        path = entry.name
+        if entry.kind == tar.DIRECTORY:
+            path = path.removesuffix(b"/")
+        while not path.startswith(self._prefix):
+            self._leave(descent)
+        name = path[len(self._prefix) :]
+        if not name or name in {b".", b".."} or b"/" in name or b"\0" in name:
+            raise ArchiveCorruptedError("the archive names what does not lie in the directory before it")
+        return name
+
+    def _leave(self, descent: Descent) -> None:
+        entry = self._levels.pop().entry
+        self._finish(descent.fd, entry)
+        self._set_xattrs(descent.fd, entry)
+        mode = entry.mode & 0o7777
+        if mode & 0o700 != 0o700 and not self._privileged:
+            self._doors.append((self._prefix, mode))
+            mode |= 0o700
+        os.fchmod(descent.fd, mode)
+        os.utime(descent.fd, ns=(entry.mtime_ns, entry.mtime_ns))
+        if self._levels:
+            descent.leave()
+            self._prefix = self._levels[-1].prefix
+
+    def _close_doors(self, descent: Descent) -> None:
+        """Directories closed to their own owner, whom we are: a later hard link may still lead into one.
+
+        They come in the order in which they were left, so what lies inside is closed before what is around it.
+        """
+        for prefix, mode in self._doors:
+            fd = self._open_below_root(descent, prefix.split(b"/")[:-1])
+            os.fchmod(fd, mode)
+            os.close(fd)
+
+    def _directory(self, descent: Descent, name: bytes, entry: tar.Entry) -> None:
+        if entry.size:
+            raise ArchiveCorruptedError("a directory has content")
+        os.mkdir(name, 0o700, dir_fd=descent.fd)
+        descent.enter(os.open(name, DIRECTORY_FLAGS, dir_fd=descent.fd))
+        self._prefix = self._prefix + name + b"/"
+        self._levels.append(_Level(self._prefix, entry))
+
+    def _file(self, directory: int, name: bytes, entry: tar.Entry) -> None:
+        size = entry.size
+        if entry.real_size < 0:
+            self._count(size)
+        fd = os.open(name, _CREATE, entry.mode & 0o777, dir_fd=directory)
+        try:
+            if entry.real_size >= 0:
+                self._sparse(fd, entry)
+            else:
+                self._copy(fd, size)
+            if size % tar.BLOCK:
+                self._take(-size % tar.BLOCK)
+            self._finish(fd, entry)
+            if entry.xattrs:
+                os.fchmod(fd, 0o600)  # attributes can only be set where their owner may write
+                self._set_xattrs(fd, entry)
+            if entry.xattrs or entry.mode & 0o7000:  # a change of owner clears these, and creating does not set them
+                os.fchmod(fd, entry.mode & 0o7777)
+            os.utime(fd, ns=(entry.mtime_ns, entry.mtime_ns))
+        finally:
+            os.close(fd)
+
+    def _sparse(self, fd: int, entry: tar.Entry) -> None:
+        pieces, used = sparse.read_map(self._take, entry.real_size)
+        if used + sparse.data_bytes(pieces) != entry.size:
+            raise ArchiveCorruptedError("a sparse file's map and its size do not agree")
+        self._count(sparse.data_bytes(pieces))
+        os.ftruncate(fd, entry.real_size)
+        for index in range(0, len(pieces), 2):
+            os.lseek(fd, pieces[index], os.SEEK_SET)
+            self._copy(fd, pieces[index + 1])
+
+    def _copy(self, fd: int, size: int) -> None:
+        while size:
+            content = self._some(size)
+            size -= len(content)
+            self.done.bytes += len(content)
+            while content:
+                content = content[os.write(fd, content) :]
+
+    def _symlink(self, directory: int, name: bytes, entry: tar.Entry) -> None:
+        if entry.size or not entry.target:
+            raise ArchiveCorruptedError("a symbolic link has content, or no target")
+        self._count(len(entry.target))
+        os.symlink(entry.target, name, dir_fd=directory)
+        if self._own:
+            uid, gid = self._owner or (entry.uid, entry.gid)
+            os.chown(name, uid, gid, dir_fd=directory, follow_symlinks=False)
+        os.utime(name, ns=(entry.mtime_ns, entry.mtime_ns), dir_fd=directory, follow_symlinks=False)
+
+    def _hard_link(self, descent: Descent, name: bytes, entry: tar.Entry) -> None:
+        if entry.size:
+            raise ArchiveCorruptedError("a hard link has content")
+        *folders, last = entry.target.split(b"/")
+        if not last or any(part in {b"", b".", b".."} for part in (*folders, last)):
+            raise ArchiveCorruptedError("a hard link leads out of the archive")
+        folder = self._open_below_root(descent, folders)
+        try:
+            os.link(last, name, src_dir_fd=folder, dst_dir_fd=descent.fd, follow_symlinks=False)
+        except PermissionError as e:
+            raise ArchiveCorruptedError("a hard link leads to a directory") from e
+        finally:
+            os.close(folder)
+
+    def _open_below_root(self, descent: Descent, folders: list[bytes]) -> int:
+        fd = descent.open_root()
+        for folder in folders:
+            try:
+                below = os.open(folder, DIRECTORY_FLAGS, dir_fd=fd)
+            finally:
+                os.close(fd)
+            fd = below
+        return fd
+
+    def _finish(self, fd: int, entry: tar.Entry) -> None:
+        if self._own:
+            uid, gid = self._owner or (entry.uid, entry.gid)
+            os.fchown(fd, uid, gid)
+
+    def _set_xattrs(self, fd: int, entry: tar.Entry) -> None:
+        for key, value in entry.xattrs.items():
+            if not key.startswith(_KEPT_XATTRS):
+                raise ArchiveCorruptedError("the archive holds an extended attribute that we never write")
+            self._count(len(value))
+            try:
+                os.setxattr(fd, key, value)
+            except OSError as e:
+                if e.errno != errno.ENOTSUP:
+                    raise
+                self.done.xattrs_lost += 1
+
+    def _count(self, size: int) -> None:
+        self._used += size
+        if self._used > self._quota.bytes:
+            raise QuotaExceededError(f"the archive holds more than {self._quota.bytes} bytes")

@@ -1,0 +1,43 @@
+"""In a client's place after our last words: reads on until they were heard, so that no reset overtakes them.
+
+A close with unread bytes in the socket makes the kernel send a reset, which may throw away what we said before it.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codehub.proxy.server import Engine
+
+UNHEARD_BYTES = 16 * 1024 * 1024  # of an unwanted body or of old messages
+
+
+class Farewell(asyncio.Protocol):
+    __slots__ = ("_engine", "_left", "_transport", "deadline")
+
+    def __init__(self, engine: "Engine", transport: asyncio.Transport) -> None:
+        self._engine = engine
+        self._transport = transport
+        self._left = UNHEARD_BYTES
+        self.deadline = engine.now + engine.limits.linger_seconds
+        engine.watched.add(self)
+        transport.set_protocol(self)
+        transport.write_eof()
+        transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            self._transport.abort()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._engine.watched.discard(self)
+
+    def expire(self) -> None:
+        self._transport.abort()
+
+    def drain(self) -> None:
+        """It ends by itself."""

@@ -1,0 +1,154 @@
+"""The engine of one worker: accepts on the inherited socket, keeps time for all connections, drains at the end.
+
+One sweep a second looks at every connection's deadline: a timer per request would cost more than the request's parsing.
+"""
+
+import asyncio
+import socket
+import struct
+from typing import Protocol
+
+from codehub.clock import Clock
+from codehub.proxy.downstream import Client
+from codehub.proxy.headers import Source
+from codehub.proxy.metrics import Counters
+from codehub.proxy.model import Address, Director, Limits
+from codehub.proxy.tunnel import Tunnel
+from codehub.proxy.upstream import Pool
+from codehub.settings import Network
+
+SWEEP_SECONDS = 1.0
+SETTLE_SECONDS = 0.1  # what was sent to us before we stopped listening is read before idle connections are closed
+BACKLOG = 2048
+# Dead peers of tunnels are found by the kernel. Linux hands these on from the listening socket to accepted ones.
+KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4))
+
+
+class Watched(Protocol):
+    deadline: float
+
+    def expire(self) -> None: ...
+
+    def drain(self) -> None: ...
+
+
+class Engine:
+    def __init__(
+        self,
+        director: Director,
+        clock: Clock,
+        limits: Limits | None = None,
+        *,
+        trusted: tuple[Network, ...] = (),
+        scheme: bytes = b"http",
+    ) -> None:
+        self.director = director
+        self.limits = limits or Limits()
+        self.loop = asyncio.get_running_loop()
+        self.now = self.loop.time()  # as of the last sweep: good enough for time-outs, and free
+        self.draining = False
+        self.watched: set[Watched] = set()
+        self.counters = Counters()
+        self._clock = clock
+        self._trusted = trusted
+        self._scheme = scheme
+        self._pools: dict[Address, Pool] = {}
+        self._tunnels: dict[str, set[Tunnel]] = {}
+        self._server: asyncio.Server | None = None
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._sweep_seconds = min(SWEEP_SECONDS, *(s / 4 for s in self._all_seconds()))
+
+    def _all_seconds(self) -> list[float]:
+        limits = self.limits
+        return [limits.head_seconds, limits.idle_seconds, limits.stall_seconds, limits.answer_seconds]
+
+    async def start(self, listener: socket.socket) -> None:
+        if listener.family in (socket.AF_INET, socket.AF_INET6):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in KEEP_ALIVE:
+                listener.setsockopt(socket.IPPROTO_TCP, option, value)
+        self._server = await self.loop.create_server(lambda: Client(self), sock=listener, backlog=BACKLOG)
+        self._sweep()
+
+    # What the connections need.
+
+    def source(self, address: str) -> Source:
+        return Source(address, self._trusted, self._scheme)
+
+    def pool(self, address: Address) -> Pool:
+        pool = self._pools.get(address)
+        if pool is None:
+            pool = self._pools[address] = Pool(self, address)
+        return pool
+
+    def reset(self, transport: asyncio.Transport) -> None:
+        """End a connection so that the other side sees an error, not an end."""
+        raw = transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+
+    # Tunnels.
+
+    def tunnel_opened(self, tunnel: Tunnel) -> None:
+        self.watched.add(tunnel)
+        self._tunnels.setdefault(tunnel.route, set()).add(tunnel)
+        if self.draining:
+            tunnel.drain()
+
+    def tunnel_closed(self, tunnel: Tunnel) -> None:
+        self.watched.discard(tunnel)
+        ours = self._tunnels[tunnel.route]
+        ours.discard(tunnel)
+        if not ours:
+            del self._tunnels[tunnel.route]
+
+    def open_tunnels(self, route: str | None = None) -> int:
+        if route is not None:
+            return len(self._tunnels.get(route, ()))
+        return sum(map(len, self._tunnels.values()))
+
+    def close_tunnels(self, route: str, code: int, reason: str) -> int:
+        """End the open WebSockets of a route: it was stopped, or somebody may not enter it any more."""
+        tunnels = list(self._tunnels.get(route, ()))
+        for tunnel in tunnels:
+            tunnel.close(code, reason)
+        return len(tunnels)
+
+    # Time.
+
+    def _sweep(self) -> None:
+        self.now = now = self.loop.time()
+        for thing in [thing for thing in self.watched if thing.deadline <= now]:
+            thing.expire()
+        before = now - self.limits.pool_idle_seconds
+        for pool in list(self._pools.values()):
+            pool.close_idle(before)
+            if not pool.busy and not pool.idle:
+                del self._pools[pool.address]
+        self.flush_metrics()
+        self._sweeping = self.loop.call_later(self._sweep_seconds, self._sweep)
+
+    def flush_metrics(self) -> None:
+        websockets = self.open_tunnels()
+        self.counters.flush(len(self.watched) - websockets, websockets)
+
+    async def drain(self, seconds: float) -> None:
+        """Stop accepting; let what is under way finish; then end the rest."""
+        self.draining = True
+        if self._server:
+            self._server.close()
+        await self._clock.sleep(min(SETTLE_SECONDS, seconds))
+        for thing in list(self.watched):
+            thing.drain()
+        deadline = self.loop.time() + seconds
+        while self.watched and self.loop.time() < deadline:
+            await self._clock.sleep(0.02)
+        for thing in list(self.watched):
+            thing.expire()
+        for pool in self._pools.values():
+            pool.close_idle(float("inf"))
+        if self._sweeping:
+            self._sweeping.cancel()
+        await self._clock.sleep(0)  # the transports say goodbye in the loop's next round
+        self.flush_metrics()

@@ -1,0 +1,172 @@
+"""After `101 Switching Protocols`: bytes pass untouched, both ways, each side no faster than the other reads.
+
+`downstream` makes a `Tunnel` and hands it both transports. An observer sees every piece from the side. The engine keeps
+tunnels by route, to count them and to end them with a reason.
+"""
+
+import asyncio
+from math import inf
+from typing import TYPE_CHECKING
+
+from codehub.proxy.farewell import Farewell
+from codehub.proxy.frames import Boundary, close_frame
+from codehub.proxy.model import Direction, Observer
+
+if TYPE_CHECKING:
+    from codehub.proxy.server import Engine
+    from codehub.proxy.upstream import Pool
+
+FROM_BROWSER, FROM_WORKSPACE = Direction
+
+
+class Tunnel:
+    __slots__ = (
+        "_boundary", "_last_words", "_pool", "client", "deadline", "engine", "half_closed", "observer",
+        "open", "route", "up",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        engine: "Engine",
+        client: asyncio.Transport,
+        up: asyncio.Transport,
+        pool: "Pool",
+        *,
+        route: str,
+        observer: Observer | None,
+    ) -> None:
+        self.engine = engine
+        self.client = client
+        self.up = up
+        self.route = route
+        self.observer = observer
+        self.deadline = inf
+        self.open = True
+        self.half_closed = False
+        self._pool = pool
+        self._boundary = Boundary()  # in what the browser gets
+        self._last_words = b""  # to be said at the next boundary
+
+    def start(self, from_browser: bytes, from_workspace: bytes, *, eof: bool) -> None:
+        """With what has come already."""
+        browser, workspace = BrowserSide(self), WorkspaceSide(self)
+        self.client.set_protocol(browser)
+        self.up.set_protocol(workspace)
+        self.engine.tunnel_opened(self)
+        if from_workspace:
+            workspace.data_received(from_workspace)
+        if from_browser:
+            browser.data_received(from_browser)
+        self.client.resume_reading()
+        self.up.resume_reading()
+        if eof:
+            browser.eof_received()
+
+    def to_browser(self, data: bytes) -> None:
+        if not self._last_words:
+            self._boundary.follow(data)
+            self.client.write(data)
+            return
+        self.client.write(data[: self._boundary.left])
+        self._boundary.follow(data[: self._boundary.left])
+        if self._boundary.reached:
+            self._say_and_end()
+
+    def close(self, code: int, reason: str) -> None:
+        """End it with a WebSocket close frame: at once, or after the frame that is under way."""
+        if not self.open or self._last_words:
+            return
+        self._last_words = close_frame(code, reason)
+        self.deadline = self.engine.now + self.engine.limits.linger_seconds
+        if self._boundary.reached:
+            self._say_and_end()
+
+    def _say_and_end(self) -> None:
+        self.client.write(self._last_words)
+        Farewell(self.engine, self.client)
+        self._forget()
+        self.up.abort()
+
+    def eof(self, other: asyncio.Transport) -> bool:
+        """One side sends nothing any more; the other may still, if it does not take too long."""
+        if self.half_closed:
+            self.end()
+            return False
+        self.half_closed = True
+        self.deadline = self.engine.now + self.engine.limits.half_closed_seconds
+        other.write_eof()
+        return True
+
+    def end(self) -> None:
+        if self.open:
+            self._forget()
+            self.client.close()
+            self.up.close()
+
+    def _forget(self) -> None:
+        self.open = False
+        self._pool.busy -= 1
+        self.engine.tunnel_closed(self)
+
+    def expire(self) -> None:
+        self.client.abort()
+        self.up.abort()
+
+    def drain(self) -> None:
+        self.close(1001, "The server is restarting.")
+
+
+class BrowserSide(asyncio.Protocol):
+    """What the browser's transport reports."""
+
+    __slots__ = ("_tunnel",)
+
+    def __init__(self, tunnel: Tunnel) -> None:
+        self._tunnel = tunnel
+
+    def data_received(self, data: bytes) -> None:
+        tunnel = self._tunnel
+        tunnel.up.write(data)
+        tunnel.engine.counters.bytes_in += len(data)
+        if tunnel.observer is not None:
+            tunnel.observer(FROM_BROWSER, data)
+
+    def eof_received(self) -> bool:
+        return self._tunnel.eof(self._tunnel.up)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._tunnel.end()
+
+    def pause_writing(self) -> None:
+        self._tunnel.up.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._tunnel.up.resume_reading()
+
+
+class WorkspaceSide(asyncio.Protocol):
+    """What the upstream's transport reports."""
+
+    __slots__ = ("_tunnel",)
+
+    def __init__(self, tunnel: Tunnel) -> None:
+        self._tunnel = tunnel
+
+    def data_received(self, data: bytes) -> None:
+        tunnel = self._tunnel
+        tunnel.to_browser(data)
+        tunnel.engine.counters.bytes_out += len(data)
+        if tunnel.observer is not None:
+            tunnel.observer(FROM_WORKSPACE, data)
+
+    def eof_received(self) -> bool:
+        return self._tunnel.eof(self._tunnel.client)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._tunnel.end()
+
+    def pause_writing(self) -> None:
+        self._tunnel.client.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._tunnel.client.resume_reading()

@@ -1,0 +1,93 @@
+"""File operations that are whole or not at all, and that a hostile home cannot lead astray. Used below `runtimes`."""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import subprocess
+import time
+from collections.abc import Iterator
+
+from codehub.runtimes.base import RuntimeFailureError
+
+LOCK_TRIES, LOCK_PAUSE = 100, 0.05
+
+
+def write_whole(path: pathlib.Path, text: str, mode: int = 0o600) -> None:
+    """Written aside, flushed, renamed; the rename is flushed too."""
+    fresh = path.with_name(f"{path.name}.new")
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        os.fchmod(fd, mode)
+        file.write(text)
+        file.flush()
+        os.fsync(fd)
+    fresh.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: pathlib.Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def remove_tree(path: pathlib.Path) -> None:
+    """By `rm`, which goes as deep as a home can be made; Python's own way ends at the depth of its stack."""
+    _run("rm", "-rf", "--one-file-system", "--", str(path))
+
+
+def give_tree(path: pathlib.Path, uid: int, gid: int) -> None:
+    """Change the owner of everything below, never of what a link points at."""
+    _run("chown", "-R", "-h", "-P", f"{uid}:{gid}", "--", str(path))
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, check=False, capture_output=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise RuntimeFailureError(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+
+
+@contextlib.contextmanager
+def locked(path: pathlib.Path) -> Iterator[None]:
+    """Hold a workspace against its shepherd and other verbs. Blocks: for threads. Running means: refused."""
+    fd = _take(path)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _take(path: pathlib.Path) -> int:
+    for _ in range(LOCK_TRIES):
+        path.parent.mkdir(mode=0o711, exist_ok=True)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except FileNotFoundError:
+            continue  # the folder was removed in between
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.stat().st_ino == os.fstat(fd).st_ino:
+                return fd
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(fd)
+        time.sleep(LOCK_PAUSE)
+    raise RuntimeFailureError("the workspace is running, or another operation holds it")
+
+
+def is_free(path: pathlib.Path) -> bool:
+    """Does nobody hold this lock right now?"""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+    return True

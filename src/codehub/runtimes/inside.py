@@ -1,0 +1,137 @@
+"""`exec` and `put`: work done inside a workspace, by helper processes that become its user. Called by `process`."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from codehub.runtimes import launch
+from codehub.runtimes.base import ExecResult, RuntimeFailureError
+from codehub.runtimes.records import Running
+from codehub.runtimes.shepherd import tree
+from codehub.runtimes.volumes import Meta
+
+SLACK_SECONDS = 10.0  # beyond the command's own time: for the helper
+LINGER_SECONDS = 0.2  # for output of a command that has ended, while something it left behind keeps the pipe open
+PUT_SECONDS = 60.0
+
+
+async def run(
+    running: Running,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    stdin: bytes,
+    timeout_seconds: float,
+    max_output: int,
+) -> ExecResult:
+    header = {
+        "isolation": running.isolation,
+        "first": vars(running.first),
+        "ide": tree.ide_of(running.first.pid),
+        "groups": running.groups,
+        "uid": running.uid,
+        "gid": running.gid,
+        "directory": running.directory,
+        "command": list(command),
+        "environment": dict(environment),
+        "timeout": timeout_seconds,
+    }
+    outcome, output, truncated = await _help("enter", header, [stdin], timeout_seconds + SLACK_SECONDS, max_output)
+    return ExecResult(outcome["code"], output, truncated, outcome["timed_out"])
+
+
+async def put(home: pathlib.Path, meta: Meta, files: Mapping[str, bytes]) -> None:
+    for path in files:
+        parts = path.split("/")
+        if "\0" in path or any(part in {"", ".", ".."} for part in parts):
+            raise RuntimeFailureError(f"{path!r} is not a path inside the home")
+    header = {
+        "home": str(home),
+        "uid": meta.uid,
+        "gid": meta.uid,
+        "files": [[path, len(data)] for path, data in files.items()],
+    }
+    await _help("place", header, list(files.values()), PUT_SECONDS, 0)
+
+
+async def _help(
+    module: str, header: Mapping[str, Any], data: Sequence[bytes], seconds: float, max_output: int
+) -> tuple[dict[str, Any], bytes, bool]:
+    """Start a helper, feed it, collect what it prints and how it says it went."""
+    text = json.dumps(header).encode()
+    hear, tell = os.pipe()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *launch.helper(module, str(tell)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={},
+            cwd="/",
+            pass_fds=(tell,),
+            start_new_session=True,
+        )
+        os.close(tell)
+        tell = -1
+        feeding = asyncio.create_task(_feed(process, [f"{len(text):010}".encode(), text, *data]))
+        collected = _Output(max_output)
+        reading = asyncio.create_task(collected.read(process))
+        try:
+            async with asyncio.timeout(seconds):
+                await process.wait()
+                await asyncio.wait([reading], timeout=LINGER_SECONDS)
+        except TimeoutError:
+            raise RuntimeFailureError("the helper did not come back in time") from None
+        finally:
+            await _leave(process, feeding, reading)
+        return _judge(os.read(hear, 65536)), bytes(collected.data), collected.truncated
+    finally:
+        os.close(hear)
+        if tell >= 0:
+            os.close(tell)
+
+
+class _Output:
+    def __init__(self, limit: int) -> None:
+        self.data = bytearray()
+        self.truncated = False
+        self._limit = limit
+
+    async def read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout  # noqa: S101 (asked for above)
+        while piece := await process.stdout.read(65536):
+            room = self._limit - len(self.data)
+            self.data += piece[:room]
+            self.truncated = self.truncated or len(piece) > room
+
+
+async def _feed(process: asyncio.subprocess.Process, pieces: Sequence[bytes]) -> None:
+    assert process.stdin  # noqa: S101 (asked for above)
+    with contextlib.suppress(ConnectionError):  # it need not read what it is given
+        for piece in pieces:
+            process.stdin.write(piece)
+            await process.stdin.drain()
+        process.stdin.close()
+
+
+async def _leave(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+    # What it left behind may hold the pipe; we do not.
+    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 (there is no public way)
+
+
+def _judge(said: bytes) -> dict[str, Any]:
+    if not said:
+        raise RuntimeFailureError("the helper ended without a word")
+    outcome: dict[str, Any] = json.loads(said)
+    if "error" in outcome:
+        raise RuntimeFailureError(outcome["error"])
+    return outcome

@@ -1,0 +1,60 @@
+"""What a shepherd wrote down, as the runtime reads it: who runs, since when, where; how the last one ended."""
+
+import json
+import pathlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from codehub.runtimes.base import Address, Container
+from codehub.supervisor.processes import Identity
+
+
+@dataclass(frozen=True)
+class Running:
+    """One workspace that runs, or ran until a moment ago: `alive` tells."""
+
+    workspace_id: str
+    shepherd: Identity
+    first: Identity  # its end is the end of everything inside
+    isolation: str
+    address: Address
+    started_at: datetime
+    uid: int | None
+    gid: int | None
+    directory: str  # the home, as seen inside
+    groups: list[str]
+
+    @property
+    def alive(self) -> bool:
+        return self.first.alive()
+
+    def container(self) -> Container:
+        first = self.first
+        return Container(
+            self.workspace_id, f"{first.pid}-{first.started}-{first.boot}", self.address, self.started_at
+        )
+
+
+def read(path: pathlib.Path) -> Running | None:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    values["shepherd"], values["first"] = Identity(**values["shepherd"]), Identity(**values["first"])
+    values["address"] = Address(**values["address"])
+    values["started_at"] = datetime.fromtimestamp(values["started_at"], UTC)
+    return Running(**values)
+
+
+def read_all(folder: pathlib.Path) -> list[Running]:
+    """All that are alive. Costs by how many run: nothing else has a file here."""
+    found = [read(path) for path in folder.glob("*.json")]
+    return [running for running in found if running and running.alive]
+
+
+def read_exit(path: pathlib.Path) -> tuple[int | None, datetime] | None:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return values["code"], datetime.fromtimestamp(values["at"], UTC)

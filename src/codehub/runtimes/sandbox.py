@@ -1,0 +1,137 @@
+"""What a workspace sees, as data: the mounts of its sandbox and the command line of bubblewrap. Pure.
+
+`process` asks for it at each start, `isolation` for its probe. It is a list of what is let in, not of what is kept out:
+the system's programs, a few files of /etc, the interpreter, the home, the directory of its socket. Only where one of those trees happens
+to contain the data directory is that hidden in turn.
+"""
+
+from dataclasses import dataclass, field
+
+from codehub.runtimes.shepherd.spec import Mount
+
+SOCKET_DIR = "/run/ide"
+# Of /etc: what programs expect, and nothing that an operator may have put a password into.
+ETC = (
+    "alternatives bash.bashrc bashrc bash_completion bash_completion.d ca-certificates ca-certificates.conf "
+    "crypto-policies debian_version default/locale fonts gai.conf gitconfig host.conf inputrc issue java-11-openjdk "
+    "java-17-openjdk java-21-openjdk ld.so.cache ld.so.conf ld.so.conf.d locale.alias locale.conf localtime login.defs "
+    "lsb-release magic magic.mime mailcap mime.types nanorc networks nsswitch.conf os-release papersize perl pki "
+    "profile profile.d protocols python3 R redhat-release resolv.conf rpc screenrc services shells skel ssl "
+    "system-release terminfo texmf timezone vim wgetrc xdg zsh zshrc"
+).split()
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix")
+LEAST_TMP, DEFAULT_TMP = 64 << 20, 1 << 30
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What there is to be shown; read once from the machine by `isolation.look`."""
+
+    system: tuple[tuple[str, str | None], ...]  # directories of SYSTEM that exist; with a target, they are links
+    etc: tuple[str, ...]  # names of ETC that exist
+    trees: tuple[str, ...]  # the interpreter, its environment, this package
+    hidden: tuple[str, ...]  # the data directory and its like
+
+
+@dataclass(frozen=True)
+class Room:
+    """What is one workspace's own."""
+
+    workspace_id: str
+    user: str
+    uid: int | None  # None: the platform's own
+    home: str  # on the machine
+    socket_dir: str  # on the machine
+    etc: str  # on the machine: passwd, group, hosts, hostname
+    private_network: bool = False
+    memory_bytes: int = 0  # 0: no limit
+    paths: tuple[str, ...] = field(default_factory=tuple)  # more trees to show: an IDE's own, a template's
+
+    @property
+    def inside_home(self) -> str:
+        return f"/home/{self.user}"
+
+
+def mounts(machine: Machine, room: Room) -> list[Mount]:
+    """In the order in which they are made: later ones lie on top."""
+    tmp = max(LEAST_TMP, room.memory_bytes // 2) if room.memory_bytes else DEFAULT_TMP
+    shown = [path for path, target in machine.system if target is None]
+    steps = [
+        Mount("symlink", path, target) if target else Mount("read-only", path, path) for path, target in machine.system
+    ]
+    steps += [Mount("read-only", f"/etc/{name}", f"/etc/{name}") for name in machine.etc]
+    steps += [
+        Mount("read-only", f"/etc/{name}", f"{room.etc}/{name}") for name in ("passwd", "group", "hosts", "hostname")
+    ]
+    steps += [
+        Mount("proc", "/proc"),
+        Mount("dev", "/dev"),
+        Mount("tmpfs", "/dev/shm", size=tmp),  # noqa: S108 (inside the sandbox)
+        Mount("tmpfs", "/tmp", size=tmp),  # noqa: S108
+        Mount("symlink", "/var/tmp", "/tmp"),  # noqa: S108
+        Mount("folder", "/run"),
+    ]
+    trees = [tree for tree in machine.trees if not _inside(tree, shown)]
+    steps += [Mount("read-only", tree, tree) for tree in trees]
+    steps += [Mount("hide", path) for path in machine.hidden if _inside(path, [*shown, *trees])]
+    steps += [Mount("read-only", path, path) for path in room.paths if not _inside(path, [*shown, *trees])]
+    return [*steps, Mount("bind", SOCKET_DIR, room.socket_dir), Mount("bind", room.inside_home, room.home)]
+
+
+def _inside(path: str, trees: list[str]) -> bool:
+    return any(path == tree or path.startswith(tree.rstrip("/") + "/") for tree in trees)
+
+
+def bubblewrap(program: str, steps: list[Mount], room: Room) -> list[str]:
+    """Program and options; descriptors and the command follow."""
+    options = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    options += ["--unshare-net"] if room.private_network else []
+    options += ["--unshare-user"] if room.uid is None else []
+    for step in steps:
+        options += _option(step)
+    options += ["--remount-ro", "/", "--hostname", room.workspace_id, "--chdir", room.inside_home]
+    return [program, *options, "--new-session", "--die-with-parent"]
+
+
+def _option(step: Mount) -> list[str]:
+    match step.kind:
+        case "read-only":
+            return ["--ro-bind", step.source, step.target]
+        case "bind":
+            return ["--bind", step.source, step.target]
+        case "symlink":
+            return ["--symlink", step.source, step.target]
+        case "tmpfs":
+            return ["--perms", "1777", "--size", str(step.size), "--tmpfs", step.target]
+        case "hide":
+            return ["--perms", "0555", "--size", "4096", "--tmpfs", step.target, "--remount-ro", step.target]
+        case "proc" | "dev":
+            return [f"--{step.kind}", step.target]
+        case _:
+            return ["--dir", step.target]
+
+
+def drop_rights(setpriv: str, uid: int | None) -> list[str]:
+    """Put before the command when bubblewrap runs as root; as an ordinary user it has dropped everything itself."""
+    if uid is None:
+        return []
+    who = ["--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
+    return [setpriv, *who, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
+
+
+def etc_files(room: Room, hosts: str, uid: int, gid: int) -> dict[str, str]:
+    """`whoami` and `hostname` work, and tell nothing about the machine's other users."""
+    return {
+        "passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+        f"{room.user}:x:{uid}:{gid}::{room.inside_home}:/bin/bash\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+        "group": f"root:x:0:\n{room.user}:x:{gid}:\nnogroup:x:65534:\n",
+        "hosts": f"{hosts.rstrip()}\n127.0.1.1 {room.workspace_id}\n",
+        "hostname": f"{room.workspace_id}\n",
+    }
+
+
+def user_name(owner: str) -> str:
+    """A person's own name where it can be one of a Unix user, and is not one that means something already."""
+    fits = owner[:1].isalpha() and len(owner) <= 32 and all(c.isascii() and (c.isalnum() or c in "-_") for c in owner)
+    return owner if fits and owner.islower() and owner not in {"root", "nobody", "nogroup"} else "learner"

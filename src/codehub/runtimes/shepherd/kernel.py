@@ -1,0 +1,106 @@
+"""The system calls that Python does not offer. Used by `namespaces`, `enter` and `main`, mostly right after a fork."""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+
+CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+MNT_DETACH = 2
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 36, 38, 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+NS_GET_USERNS = 0xB701
+_MOUNT_SETATTR = 442  # the same number on every architecture
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_SIOCSIFFLAGS, _IFF_UP, _IFF_LOOPBACK, _IFF_RUNNING = 0x8914, 0x1, 0x8, 0x40
+
+# Loaded before any fork: a child between fork and exec must not have to look for libraries.
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def unshare(flags: int) -> None:
+    _check(_libc.unshare(flags), "unshare")
+
+
+def setns(fd: int, kind: int = 0) -> None:
+    _check(_libc.setns(fd, kind), "setns")
+
+
+def owning_user_namespace(fd: int) -> int:
+    """The user namespace that a namespace belongs to: whoever wants in needs rights in that one."""
+    return fcntl.ioctl(fd, NS_GET_USERNS)
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    arguments = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
+    _check(_libc.mount(*arguments[:3], ctypes.c_ulong(flags), arguments[3]), f"mount {target}")
+
+
+def unmount(target: str) -> None:
+    _check(_libc.umount2(os.fsencode(target), MNT_DETACH), f"umount {target}")
+
+
+def pivot_root(new: str, old: str) -> None:
+    _check(_libc.pivot_root(os.fsencode(new), os.fsencode(old)), "pivot_root")
+
+
+def protect(target: str, *, read_only: bool) -> None:
+    """Nothing below gains rights by being run; with `read_only`, nothing is written either. Includes mounts below."""
+    flags = MS_NOSUID | MS_NODEV | (MS_RDONLY if read_only else 0)
+    attributes = struct.pack("=QQQQ", flags, 0, 0, 0)  # these three have the same bits in both calls
+    path = os.fsencode(target)
+    if _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, path, _AT_RECURSIVE, attributes, len(attributes)) == 0:
+        return
+    if ctypes.get_errno() not in {errno.ENOSYS, errno.EPERM}:
+        _check(-1, f"protect {target}")
+    # Before Linux 5.12, or hidden by a filter: flags that are locked must be named again, so begin with what is there.
+    kept = os.statvfs(target).f_flag & (os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_RDONLY | os.ST_NOATIME)
+    mount(None, target, None, kept | flags | MS_REMOUNT | MS_BIND)
+
+
+def prctl(option: int, argument: int = 0, second: int = 0) -> None:
+    _check(_libc.prctl(option, argument, second, 0, 0), f"prctl {option}")
+
+
+def give_up_rights(uid: int | None, gid: int | None) -> None:
+    """Become this user for good: no groups, no capability, and none to be had by running anything."""
+    for capability in range(64):
+        with contextlib.suppress(OSError):  # beyond the last one, or not ours to begin with
+            prctl(PR_CAPBSET_DROP, capability)
+    with contextlib.suppress(OSError):
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    if uid is not None and gid is not None:
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def map_user(inside_uid: int, inside_gid: int, outside_uid: int, outside_gid: int) -> None:
+    """In a new user namespace: one user and one group, which is what an ordinary user may map."""
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{inside_uid} {outside_uid} 1"),
+        ("gid_map", f"{inside_gid} {outside_gid} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123 (no pathlib this early)
+            file.write(text)
+
+
+def loopback_up() -> None:
+    """A new network namespace has a loopback device that is down."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        flags = _IFF_UP | _IFF_LOOPBACK | _IFF_RUNNING
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags))

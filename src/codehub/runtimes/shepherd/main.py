@@ -1,0 +1,184 @@
+"""The shepherd: one small process per running workspace, outside its sandbox, that outlives the platform.
+
+Started by `runtimes.process`; it says on its standard output how the start went and then goes on alone. It holds the
+workspace's lock, keeps the log within bounds, passes SIGTERM on to the IDE, and writes down how it ended. IDE and
+shepherd end together: whichever dies, the kernel or the other one sees to the rest.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any, NoReturn
+
+from codehub.runtimes.shepherd import kernel, launch, tree
+from codehub.runtimes.shepherd.log_files import LogFiles
+from codehub.runtimes.shepherd.spec import PLAIN, Spec
+from codehub.supervisor.processes import Identity
+
+CHUNK = 1 << 17
+LOCK_TRIES, LOCK_PAUSE = 200, 0.05  # a verb that moves the volume holds the lock for moments
+
+
+class NotStartedError(Exception):
+    """Said to whoever asked for the start."""
+
+
+def main(_arguments: list[str]) -> None:
+    spec = Spec.loads(sys.stdin.buffer.read())
+    if os.fork():
+        os._exit(0)  # nobody waits for us: we belong to no session, and to no platform
+    os.setsid()
+    os.chdir("/")
+    os.umask(0o027)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        shepherd = Shepherd(spec)
+        shepherd.start()
+    except NotStartedError as e:
+        _answer({"running": True} if not e.args else {"error": str(e)})
+        os._exit(0)
+    except OSError as e:
+        _answer({"error": f"{e.strerror or e} ({e.filename})" if e.filename else str(e.strerror or e)})
+        os._exit(1)
+    _answer({"started": True})
+    shepherd.tend()
+
+
+def _answer(words: dict[str, Any]) -> None:
+    """Tell the platform, and let go of it: it may be gone already, which is fine."""
+    with contextlib.suppress(OSError):
+        os.write(1, json.dumps(words).encode())
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)
+    os.close(nothing)
+
+
+class Shepherd:
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._lock = take_lock(spec)
+        os.close(os.open(spec.home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))  # gone meanwhile: do not start
+        self._log = LogFiles(spec.log_dir, spec.log_max_bytes)
+        self._code: int | None = None
+
+    def start(self) -> None:
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._spec.exit_file)  # noqa: PTH108 (how an earlier one ended)
+        self._child = launch.launch(self._spec)
+        first = Identity.of(self._child.first)
+        me = Identity.of(os.getpid())
+        if first is None or me is None:
+            said = os.read(self._child.output, 2000).decode(errors="replace").strip()
+            raise NotStartedError(said or "the sandbox ended before it began")
+        self._first = first
+        write_json(
+            self._spec.record,
+            {
+                "workspace_id": self._spec.workspace_id,
+                "shepherd": vars(me),
+                "first": vars(first),
+                "isolation": self._spec.isolation,
+                "address": self._spec.address,
+                "started_at": time.clock_gettime(time.CLOCK_REALTIME),
+                "uid": self._spec.uid,
+                "gid": self._spec.gid,
+                "directory": self._spec.directory,
+                "groups": self._spec.groups,
+            },
+        )
+        signal.signal(signal.SIGTERM, self._pass_on)
+        self._child.let_go()
+
+    def _pass_on(self, number: int, _frame: Any) -> None:
+        """To the IDE itself: the sandbox around it neither reacts nor should."""
+        pid = self._first.pid if self._spec.isolation == PLAIN else tree.ide_of(self._first.pid)
+        if pid:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGCONT)
+                os.kill(pid, number)
+
+    def tend(self) -> NoReturn:
+        watched = select.poll()
+        watched.register(self._wake, select.POLLIN)
+        watched.register(self._child.output, select.POLLIN)
+        os.set_blocking(self._child.output, False)
+        while self._code is None:
+            for fd, _ in watched.poll():
+                if fd == self._wake:
+                    os.read(self._wake, 4096)
+                elif not self._pump():
+                    watched.unregister(fd)
+            self._bury()
+        self._finish(self._code)
+
+    def _pump(self) -> bool:
+        """One piece of output into the log; False when there will be no more."""
+        try:
+            data = os.read(self._child.output, CHUNK)
+        except BlockingIOError:
+            return True
+        self._log.write(data)
+        return bool(data)
+
+    def _bury(self) -> None:
+        status = tree.reap().get(self._child.waits_for)
+        if status is not None:
+            code = os.waitstatus_to_exitcode(status)
+            self._code = code if code >= 0 else 128 - code
+
+    def _finish(self, code: int) -> NoReturn:
+        tree.kill_descendants(os.getpid())
+        for _ in range(64):  # what was written last; its writers are dead, so there is an end to it
+            with contextlib.suppress(BlockingIOError):
+                data = os.read(self._child.output, CHUNK)
+                self._log.write(data)
+                if data:
+                    continue
+            break
+        if note := launch.why_ended(self._spec):
+            self._log.write(f"[codehub] {note}\n".encode())
+        write_json(self._spec.exit_file, {"code": code, "at": time.clock_gettime(time.CLOCK_REALTIME)})
+        launch.leave_groups(self._spec)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._spec.record)  # noqa: PTH108
+        os._exit(0)
+
+
+def take_lock(spec: Spec) -> int:
+    """The lock of this workspace, for life. Held by another shepherd means: running already."""
+    for _ in range(LOCK_TRIES):
+        fd = os.open(spec.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.stat(spec.lock).st_ino == os.fstat(fd).st_ino:  # noqa: PTH116
+                return fd
+        except BlockingIOError:
+            if os.path.exists(spec.record):  # noqa: PTH110
+                raise NotStartedError from None
+        except FileNotFoundError:
+            pass  # removed while we took it: the file we hold is nobody's
+        os.close(fd)
+        time.sleep(LOCK_PAUSE)
+    raise NotStartedError("another operation holds the workspace")
+
+
+def write_json(path: str, values: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    fresh = f"{path}.new"
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+    try:
+        os.write(fd, json.dumps(values).encode())
+    finally:
+        os.close(fd)
+    os.replace(fresh, path)  # noqa: PTH105

@@ -1,0 +1,168 @@
+"""Home directories as volumes: made, swapped in, parked and destroyed whole, each by its generation.
+
+Called by `process` in threads. Every step is one rename between states that all are valid, so that a verb which was
+killed anywhere is simply called again.
+"""
+
+import errno
+import json
+import pathlib
+import secrets
+from dataclasses import dataclass
+
+from codehub.runtimes import files, uids
+from codehub.runtimes.base import RuntimeFailureError, Volume
+from codehub.runtimes.layout import Layout, Place
+
+META = "meta.json"
+
+
+@dataclass(frozen=True)
+class Meta:
+    generation: str
+    restored_from: str | None = None
+    uid: int | None = None  # None: the platform's own user
+
+    def dumps(self) -> str:
+        return json.dumps(vars(self))
+
+
+def read(folder: pathlib.Path) -> Meta | None:
+    try:
+        return Meta(**json.loads((folder / META).read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+class Volumes:
+    def __init__(self, layout: Layout, uid_base: int | None) -> None:
+        self._layout = layout
+        self._uid_base = uid_base  # None: not root, so everything is ours
+
+    def look(self, workspace_id: str) -> Volume | None:
+        place = self._layout.of(workspace_id)
+        if meta := read(place.volume):
+            return Volume(workspace_id, meta.generation, meta.restored_from)
+        if meta := read(place.parked):
+            return Volume(workspace_id, meta.generation, meta.restored_from, parked=True)
+        return None
+
+    def meta(self, workspace_id: str) -> Meta:
+        meta = read(self._layout.of(workspace_id).volume)
+        if meta is None:
+            raise RuntimeFailureError("the workspace has no volume")
+        return meta
+
+    def create(self, workspace_id: str, generation: str) -> None:
+        place = self._layout.of(workspace_id)
+        with files.locked(place.lock):
+            if read(place.volume):
+                return
+            fresh = place.root / f"new-{secrets.token_hex(8)}"
+            fresh.mkdir(mode=0o711)
+            (fresh / "home").mkdir(mode=0o700)
+            self._swap_in(place, fresh, generation, None)
+
+    def place(self, workspace_id: str, generation: str, staged: pathlib.Path, restored_from: str) -> None:
+        place = self._layout.of(workspace_id)
+        with files.locked(place.lock):
+            if there := read(place.volume):
+                if (there.generation, there.restored_from) == (generation, restored_from):
+                    return
+                raise RuntimeFailureError(f"there is a volume already, of generation {there.generation}")
+            fresh = place.placing(generation)
+            fresh.mkdir(mode=0o711, exist_ok=True)
+            if staged.is_dir():
+                staged.replace(fresh / "home")
+            elif not (fresh / "home").is_dir():
+                raise RuntimeFailureError("nothing was unpacked to swap in")
+            self._swap_in(place, fresh, generation, restored_from)
+            for left in (*place.root.glob("staging-*"), *place.root.glob("placing-*")):
+                files.remove_tree(left)  # of restores that were given up
+
+    def _swap_in(self, place: Place, fresh: pathlib.Path, generation: str, restored_from: str | None) -> None:
+        place.root.chmod(0o711)  # its user passes through to the home
+        fresh.chmod(0o711)
+        uid = None
+        if self._uid_base is not None:
+            uid = uids.allocate(self._layout.root / "counter", self._uid_base)
+            files.give_tree(fresh / "home", uid, uid)
+        (fresh / "home").chmod(0o700)
+        files.write_whole(fresh / META, Meta(generation, restored_from, uid).dumps())
+        _rename(fresh, place.volume)
+        self._sweep(place)
+
+    def staging(self, workspace_id: str, generation: str) -> pathlib.Path:
+        """Only renames what is left over, and so does not block; the next verb removes it."""
+        place = self._layout.of(workspace_id)
+        place.root.mkdir(mode=0o711, exist_ok=True)
+        for left in (place.staging(generation), place.placing(generation)):
+            _discard(place, left)
+        place.staging(generation).mkdir(mode=0o700)
+        return place.staging(generation)
+
+    def delete(self, workspace_id: str, generation: str) -> None:
+        place = self._layout.of(workspace_id)
+        if not place.root.exists():
+            return
+        with files.locked(place.lock):
+            for folder in (place.volume, place.parked):
+                meta = read(folder)
+                if meta and meta.generation == generation:
+                    _discard(place, folder)
+            self._sweep(place)
+            if not (place.volume.exists() or place.parked.exists()):
+                self._remove_rest(place)
+
+    def park(self, workspace_id: str, generation: str) -> None:
+        self._move(workspace_id, generation, to_trash=True)
+
+    def unpark(self, workspace_id: str, generation: str) -> None:
+        self._move(workspace_id, generation, to_trash=False)
+
+    def _move(self, workspace_id: str, generation: str, *, to_trash: bool) -> None:
+        place = self._layout.of(workspace_id)
+        source, target = (place.volume, place.parked) if to_trash else (place.parked, place.volume)
+        if not place.root.exists():
+            return
+        with files.locked(place.lock):
+            meta = read(source)
+            if meta and meta.generation == generation:
+                _rename(source, target)
+
+    def _sweep(self, place: Place) -> None:
+        """What is of no use to anybody: discarded, or half made by a call that was killed (we hold the lock)."""
+        for pattern in ("gone-*", "new-*"):
+            for left in place.root.glob(pattern):
+                files.remove_tree(left)
+
+    def _remove_rest(self, place: Place) -> None:
+        """After the last volume: logs and the folder itself, the lock last, because it is what keeps others away."""
+        if any(place.root.glob("staging-*")) or any(place.root.glob("placing-*")):
+            return  # a restore is under way
+        for left in (place.log, place.etc, place.exit_file, place.socket_dir):
+            files.remove_tree(left)
+        place.lock.unlink(missing_ok=True)
+        try:
+            place.root.rmdir()
+        except OSError as e:
+            if e.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
+                raise
+
+
+def _discard(place: Place, folder: pathlib.Path) -> None:
+    try:
+        folder.replace(place.root / f"gone-{secrets.token_hex(8)}")
+    except FileNotFoundError:
+        return
+
+
+def _rename(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Of a folder, to a name that is free: a volume is never empty, so the kernel refuses to replace one."""
+    try:
+        source.replace(target)
+    except OSError as e:
+        if e.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise RuntimeFailureError(f"there is a {target.name} already") from e
+        raise
+    files.sync_folder(target.parent)
