@@ -1,5 +1,7 @@
-"""A runtime without a machine: keeps containers and volumes in dictionaries. For benchmarks of the controller and for the
-order of its steps; everything about real processes is tested on real runtimes."""
+"""A runtime without a machine: keeps containers and volumes in dictionaries.
+
+For benchmarks of the controller and for the order of its steps; real processes are tested on real runtimes.
+"""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import UTC, datetime

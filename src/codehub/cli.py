@@ -1,6 +1,7 @@
 """The command line. Composes the commands of all capabilities; turns errors into one line and an exit code."""
 
 import asyncio
+import pathlib
 import sys
 from typing import Annotated
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+FD = Annotated[int | None, typer.Option(hidden=True, help="An inherited listening socket.")]
 RUN, OPERATE, PEOPLE = "Run", "Operate", "People"
 
 
@@ -66,9 +68,7 @@ def serve() -> None:
 
 
 @app.command(rich_help_panel=RUN)
-def api(
-    fd: Annotated[int | None, typer.Option(hidden=True, help="An inherited listening socket.")] = None,
-) -> None:
+def api(fd: FD = None) -> None:
     """Run only the API and pages, on CODEHUB_HOST and CODEHUB_PORT. Any number of these may run."""
     from codehub.supervisor.serve import open_socket  # noqa: PLC0415
     from codehub.web import role  # noqa: PLC0415
@@ -76,6 +76,22 @@ def api(
     settings = load_settings("api")
     listener = role.inherited(fd) if fd is not None else open_socket(settings)
     uvloop.run(role.run(settings, SystemClock(), listener))
+
+
+@app.command(rich_help_panel=RUN)
+def proxy(
+    fd: FD = None,
+    api_socket: Annotated[pathlib.Path | None, typer.Option(help="The API's Unix socket.")] = None,
+) -> None:
+    """Run only the front door: everything a browser says comes through here. Uses all cores."""
+    from codehub.embedded.datadir import DataDir  # noqa: PLC0415
+    from codehub.proxy.role import run_workers  # noqa: PLC0415
+    from codehub.supervisor.serve import open_socket  # noqa: PLC0415
+    from codehub.web import role  # noqa: PLC0415
+
+    settings = load_settings("proxy")
+    listener = role.inherited(fd) if fd is not None else open_socket(settings)
+    run_workers(settings, SystemClock(), listener, api_socket or DataDir(settings.storage.data_dir).api_socket)
 
 
 @app.command(rich_help_panel=RUN)

@@ -37,6 +37,13 @@ def resolve(settings: Settings, urls: Urls) -> Settings:
     return replace(settings, storage=storage, auth=replace(settings.auth, secret_key=key))
 
 
+def reached_at(settings: Settings) -> str:
+    """The address for links: the public one, else that of the instance that runs or ran last, else the settings'."""
+    server = settings.server
+    noted = DataDir(settings.storage.data_dir).noted_url()
+    return (server.public_url or noted or f"http://{server.host}:{server.port}").rstrip("/")
+
+
 def with_servers(work: Callable[[Settings, Urls], Awaitable[None]]) -> None:
     """For commands that need the database: of the running instance, or started for as long as they take."""
     settings = load_settings("cli")

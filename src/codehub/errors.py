@@ -54,6 +54,12 @@ class UserExistsError(CodeHubError):
     title = "The name is taken"
 
 
+class DeactivatedError(CodeHubError):
+    code = "USER_DEACTIVATED"
+    status = 409
+    title = "The person is deactivated"
+
+
 class LastAdminError(CodeHubError):
     code = "LAST_ADMIN"
     status = 409

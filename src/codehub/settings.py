@@ -44,8 +44,12 @@ def url_of(*schemes: str) -> Check:
     return check
 
 
-def secret_enough(value: str | None) -> str | None:
-    if value is None or all(len(part) >= 16 for part in value.split(",")):
+def long_enough(value: str | None) -> str | None:
+    return None if value is None or len(value) >= 16 else "must have at least 16 characters"
+
+
+def keys_long_enough(value: str | None) -> str | None:
+    if value is None or all(len(part.strip()) >= 16 for part in value.split(",")):
         return None
     return "must have at least 16 characters (several, separated by commas: the first signs, all are accepted)"
 
@@ -125,14 +129,14 @@ class AuthConfig:
         "CODEHUB_ADMIN_TOKEN",
         None,
         "A bearer token that acts as the user `admin`, for automation.",
-        check=secret_enough,
+        check=long_enough,
         secret=True,
     )
     secret_key: str | None = setting(
         "CODEHUB_SECRET_KEY",
         None,
         "Signs cookies. Shared by all processes. To rotate, put the new one first: `new,old`. Unset: made and kept.",
-        check=secret_enough,
+        check=keys_long_enough,
         secret=True,
     )
     session_seconds: int = setting(
@@ -142,7 +146,7 @@ class AuthConfig:
         "CODEHUB_SESSION_ROTATE_SECONDS",
         3600,
         "A session's cookie is replaced after so many seconds.",
-        check=at_least(1),
+        check=at_least(120),
     )
     login_link_seconds: int = setting(
         "CODEHUB_LOGIN_LINK_SECONDS", 86400, "A login link is good for so many seconds, once.", check=at_least(60)
@@ -155,20 +159,29 @@ class AuthConfig:
 @dataclass(frozen=True)
 class LimitsConfig:
     max_running_per_user: int = setting(
-        "CODEHUB_MAX_RUNNING_PER_USER", 2, "Workspaces of one person that may run at a time; 0 = no limit.", check=at_least(0)
+        "CODEHUB_MAX_RUNNING_PER_USER",
+        2,
+        "Workspaces of one person that may run at a time; 0 = no limit.",
+        check=at_least(0),
     )
     max_running_global: int = setting(
         "CODEHUB_MAX_RUNNING_GLOBAL", 100, "Workspaces that may run at a time; 0 = no limit.", check=at_least(0)
     )
     max_keep_awake_seconds: int = setting(
-        "CODEHUB_MAX_KEEP_AWAKE_SECONDS", 86400, "How far ahead `keep awake until` may reach, in seconds.", check=at_least(0)
+        "CODEHUB_MAX_KEEP_AWAKE_SECONDS",
+        86400,
+        "How far ahead `keep awake until` may reach, in seconds.",
+        check=at_least(0),
     )
 
 
 @dataclass(frozen=True)
 class CoordinatorConfig:
     idle_interval: float = setting(
-        "COORDINATOR_IDLE_INTERVAL", 15.0, "Seconds between looks at workspaces when nothing moves.", check=at_least(0.1)
+        "COORDINATOR_IDLE_INTERVAL",
+        15.0,
+        "Seconds between looks at workspaces when nothing moves.",
+        check=at_least(0.1),
     )
     active_interval: float = setting(
         "COORDINATOR_ACTIVE_INTERVAL", 1.0, "Seconds between looks while anything moves.", check=at_least(0.05)

@@ -6,11 +6,11 @@ import pytest
 
 from codehub import ids
 from codehub.auth.model import ALL_SCOPES, Caller, Role, Scope
-from codehub.auth.rules import DeactivatedError
 from codehub.auth.service import FROM_THE_START
 from codehub.command import operator
 from codehub.errors import (
     CodeHubError,
+    DeactivatedError,
     ForbiddenError,
     InvalidRequestError,
     LastAdminError,

@@ -1,6 +1,7 @@
 """The controller's steps, tick by tick, on the real database; the machine below it is a dictionary."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -194,7 +195,7 @@ async def test_a_failing_operation_is_retried_with_pauses_and_ends_in_error_with
     assert w.error_info["reason"] == "RetryExceeded"
     assert w.error_info["error_count"] == house.config.max_retry + 1
     assert "no memory left" in w.error_info["last_error"]
-    pauses = [b - a for a, b in zip(attempts, attempts[1:], strict=False)]
+    pauses = [b - a for a, b in itertools.pairwise(attempts)]
     assert pauses == sorted(pauses)
     del house.runtime.fail["start"]
     await house.service.recover(MINA, id_)
@@ -272,11 +273,13 @@ async def test_a_container_nobody_knows_is_stopped(house: House) -> None:
     assert id_ in house.runtime.running
 
 
-async def test_only_so_many_start_at_a_time_and_the_oldest_wish_goes_first(database: Database, clock: ManualClock) -> None:
+async def test_only_so_many_start_at_a_time_and_the_oldest_wish_goes_first(
+    database: Database, clock: ManualClock
+) -> None:
     async with database.connection() as c:
         await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
     house = await build(database, clock, NullRuntime(), max_concurrent_starts=2)
-    house.service._limits = LimitsConfig(max_running_per_user=0)  # type: ignore[misc]
+    house.service._limits = LimitsConfig(max_running_per_user=0)
     ids = []
     for _ in range(6):
         ids.append(await house.create())
@@ -291,7 +294,9 @@ async def test_only_so_many_start_at_a_time_and_the_oldest_wish_goes_first(datab
     await house.controller.close()
 
 
-async def test_what_a_leader_began_its_successor_carries_on(house: House, database: Database, clock: ManualClock) -> None:
+async def test_what_a_leader_began_its_successor_carries_on(
+    house: House, database: Database, clock: ManualClock
+) -> None:
     id_ = await house.create()
     house.runtime.silent.add(id_)
     for _ in range(3):

@@ -43,7 +43,7 @@ class Seen:
     def end_to_end(self) -> "Seen":
         """Without what belongs to one hop."""
         named = {w.strip().lower() for w in (self.header(b"connection") or b"").split(b",")}
-        kept = tuple((k, v) for k, v in self.headers if k not in HOPS | named)
+        kept = tuple((k, v) for k, v in self.headers if k.replace(b"_", b"-") not in HOPS | named)
         return Seen(self.method, self.target, kept, self.body, self.trailers)
 
 
@@ -87,6 +87,8 @@ class Recorder:
     def _finish(self, trailers: tuple[tuple[bytes, bytes], ...]) -> None:
         head = self._head
         self.requests.append(Seen(head.method, head.target, tuple(head.headers), bytes(self._body), trailers))
+        if head.method == b"CONNECT":
+            return  # what follows is no HTTP
         self._connection.send(h11.Response(status_code=200, headers=[("content-length", "0")]))
         self._connection.send(h11.EndOfMessage())
         if self._connection.our_state is h11.DONE and self._connection.their_state is h11.DONE:
@@ -236,7 +238,8 @@ def read_until(client: socket.socket, end: bytes) -> bytes:
     found = b""
     while end not in found:
         data = client.recv(65536)
-        assert data, f"ended with {found[-200:]!r}"
+        if not data:
+            raise ConnectionError(f"ended with {found[-200:]!r}")
         found += data
     return found
 

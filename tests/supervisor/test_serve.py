@@ -48,7 +48,7 @@ async def test_an_unused_link_is_printed_again_and_the_old_one_is_dead(data_dir:
 
 async def test_everything_that_dies_is_started_again(data_dir: pathlib.Path) -> None:
     with running(data_dir) as platform:
-        for name in ("api", "coordinator", "redis", "postgres"):
+        for name in ("proxy", "api", "coordinator", "redis", "postgres"):
             before = platform.children()[name]
             os.kill(before, signal.SIGKILL)
             async with asyncio.timeout(30):
@@ -117,7 +117,7 @@ def test_given_servers_are_used_and_nothing_is_started(
     data_dir: pathlib.Path, database_url: str, redis_url: str
 ) -> None:
     with running(data_dir, CODEHUB_DATABASE_URL=database_url, CODEHUB_REDIS_URL=redis_url) as platform:
-        assert set(platform.children()) == {"api", "coordinator"}
+        assert set(platform.children()) == {"proxy", "api", "coordinator"}
         assert not (data_dir / "postgres").exists()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import uvicorn
+from fastapi import FastAPI
 
 from codehub.auth.service import LoginLink
 from codehub.clock import Clock
@@ -61,12 +62,12 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def serving(services: Services) -> AsyncIterator[Site]:
+async def serving(services: Services, app: FastAPI | None = None) -> AsyncIterator[Site]:
     """Until the block ends. Requests still under way are cut off."""
     # With its protocol named, as an inherited socket has it: asyncio sends small packets at once only then.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(server_config(create_app(services), services.settings))
+    server = uvicorn.Server(server_config(app or create_app(services), services.settings))
     running = asyncio.create_task(server._serve([listener]))  # `serve` without taking the test run's signals
     while not server.started:
         await asyncio.sleep(0.005)

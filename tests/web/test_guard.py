@@ -26,8 +26,8 @@ def platform() -> Iterator[Platform]:
 
 async def ask(platform: Platform, *pieces: bytes, pause: float = 0.0) -> bytes:
     """Send raw bytes, return whatever comes back before the connection ends."""
-    host, port = platform.url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    # The API's own socket, behind the front door.
+    reader, writer = await asyncio.open_unix_connection(platform.data_dir / "run" / "api" / "api.sock")
     try:
         for piece in pieces:
             writer.write(piece)

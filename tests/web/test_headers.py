@@ -1,15 +1,20 @@
 """What every answer carries: security headers, a request id, the right caching; gzip; HEAD; metrics that stay small."""
 
 import asyncio
+import gc
 import itertools
 import re
+from collections.abc import AsyncIterator
 
 import aiohttp
+from starlette.responses import StreamingResponse
 
 from codehub.settings import Settings
+from codehub.web.app import create_app
 from codehub.web.middleware import SECURITY_HEADERS
+from codehub.wiring import Services
 from tests.virtual_time import ManualClock
-from tests.web.server import Site, serving_with
+from tests.web.server import Site, serving, serving_with
 
 EVERYWHERE = [
     ("GET", "/", 200),
@@ -92,6 +97,33 @@ async def test_head_is_get_without_the_body(admin: aiohttp.ClientSession) -> Non
         async with admin.head(path, headers={"Accept-Encoding": "identity"}) as answer:
             assert (answer.status, answer.headers["content-type"]) == expected
             assert await answer.read() == b""
+
+
+async def test_head_of_a_stream_without_end_ends(services: Services) -> None:
+    app = create_app(services)
+    closed = []
+
+    @app.get("/endless")
+    async def endless() -> StreamingResponse:
+        async def numbers() -> AsyncIterator[str]:
+            try:
+                for number in itertools.count():
+                    yield str(number)
+            finally:
+                closed.append(True)
+
+        return StreamingResponse(numbers())
+
+    async with serving(services, app) as site, site.client() as client:
+        async with client.head("/endless") as answer:
+            assert answer.status == 200
+        async with client.get("/healthz") as answer:
+            assert answer.status == 200
+    async with asyncio.timeout(10):
+        while not closed:  # a generator is closed when the collector comes by
+            gc.collect()
+            await asyncio.sleep(0.01)
+    assert closed == [True]
 
 
 async def test_a_connection_can_be_used_again_after_head(site: Site) -> None:

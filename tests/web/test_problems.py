@@ -42,6 +42,9 @@ async def problem(answer: aiohttp.ClientResponse) -> dict[str, Any]:
         ("POST", "/api/v1/users/admin/tokens", {"scopes": []}, "scopes"),
         ("POST", "/api/v1/users/admin/tokens", {"scopes": ["read", "fly"]}, "scopes.1"),
         ("POST", "/api/v1/users/admin/tokens", {"expires_in_days": 0}, "expires_in_days"),
+        ("POST", "/api/v1/users/admin/tokens", {"expires_in_days": "7"}, "expires_in_days"),
+        ("POST", "/api/v1/users/admin/tokens", {"expires_in_days": True}, "expires_in_days"),
+        ("POST", "/api/v1/users/admin/tokens", {"expires_in_days": 1.5}, "expires_in_days"),
         ("GET", "/api/v1/users?limit=0", None, "limit"),
         ("GET", "/api/v1/users?limit=201", None, "limit"),
         ("GET", "/api/v1/users?limit=many", None, "limit"),
@@ -186,6 +189,11 @@ async def test_a_slash_too_many_is_404_and_no_redirect_to_wherever_the_host_head
 ) -> None:
     async with admin.get("/api/v1/users/", allow_redirects=False, headers={"Host": "evil.example"}) as answer:
         assert answer.status == 404
+
+
+async def test_a_whole_number_may_be_written_with_a_point(admin: aiohttp.ClientSession) -> None:
+    async with admin.post("/api/v1/users/admin/tokens", json={"expires_in_days": 7.0}) as answer:
+        assert answer.status == 201
 
 
 async def test_a_taken_name_is_409(admin: aiohttp.ClientSession) -> None:

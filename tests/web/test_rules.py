@@ -34,7 +34,8 @@ TRUSTED = (ip_network("10.0.0.0/8"), ip_network("2001:db8::/32"))
         pytest.param("10.0.0.1", ["unknown"], "10.0.0.1", id="no address"),
         pytest.param("10.0.0.1", ["198.51.100.9, <script>"], "10.0.0.1", id="garbage nearest to us"),
         pytest.param("10.0.0.1", [" , ,"], "10.0.0.1", id="nothing in it"),
-        pytest.param(None, ["198.51.100.9"], None, id="a Unix socket"),
+        pytest.param(None, ["198.51.100.9"], "198.51.100.9", id="from the front door, by its Unix socket"),
+        pytest.param(None, [], None, id="a Unix socket without a word"),
     ],
 )
 def test_whose_address_counts(peer: str | None, forwarded: list[str], address: str | None) -> None:

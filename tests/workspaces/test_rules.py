@@ -134,8 +134,8 @@ def test_the_operation_is_chosen_as_the_table_says(
     health: Health,
     desired: Desired,
     archive: str | None,
-    deleted: bool,  # noqa: FBT001
-    purge: bool,  # noqa: FBT001
+    deleted: bool,
+    purge: bool,
     expected: Operation,
 ) -> None:
     w = workspace(observed, health, desired=desired, archive=archive, deleted=deleted, purge=purge)
@@ -155,7 +155,13 @@ def test_a_volume_in_the_trash_is_taken_out_rather_than_an_older_archive_restore
 STATES = [
     workspace(o, h, op, d, archive=a, deleted=x, purge=p)
     for o, h, op, d, a, x, p in itertools.product(
-        Observed, Health, Operation, Desired, (None, "w/op1/1/home.tar.zst", "w/old/1/home.tar.zst"), (False, True), (False, True)
+        Observed,
+        Health,
+        Operation,
+        Desired,
+        (None, "w/op1/1/home.tar.zst", "w/old/1/home.tar.zst"),
+        (False, True),
+        (False, True),
     )
 ]
 SEEN = [

@@ -12,7 +12,8 @@ from codehub.workspaces.model import Health, Observed, Operation
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 INSERT = """
 INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at,
-                        desired_state, desired_by, desired_at, observed_status, health_status, operation, archive_key, op_id)
+                        desired_state, desired_by, desired_at, observed_status, health_status, operation,
+                        archive_key, op_id)
 VALUES ($1, 'w', 't', 'mina', $2, $2, $2, $2, 'STANDBY', 'user', $2, $3, $4, $5, $6, 'op')
 """
 
@@ -48,7 +49,11 @@ async def test_the_date_of_the_phase_moves_exactly_when_the_phase_does(database_
     connection = await connect(database_url)
     await connection.execute(INSERT, "w", NOW, "STANDBY", "OK", "NONE", None)
     later = NOW + timedelta(hours=1)
-    changes = [("operation = 'STARTING'", False), ("name = 'x'", False), ("operation = 'NONE', observed_status = 'RUNNING'", True)]
+    changes = [
+        ("operation = 'STARTING'", False),
+        ("name = 'x'", False),
+        ("operation = 'NONE', observed_status = 'RUNNING'", True),
+    ]
     changes += [("archive_key = 'k'", False), ("health_status = 'ERROR'", True), ("observed_status = 'STANDBY'", False)]
     expected = NOW
     for change, moves in changes:

@@ -40,7 +40,7 @@ async def service(database: Database, clock: ManualClock, **limits: int) -> Work
     async with database.connection() as c:
         people = [f"p{n}" for n in range(200)] + ["mina", "joon", "admin"]
         await c.execute(
-            "INSERT INTO users (name, role, created_at) SELECT unnest($1::text[]), 'learner', now() ON CONFLICT DO NOTHING",
+            "INSERT INTO users (name, role, created_at) SELECT unnest($1::text[]), 'learner', now()",
             people,
         )
     return Workspaces(database, clock, LimitsConfig(**limits), AnyTemplate())  # type: ignore[arg-type]
@@ -73,7 +73,9 @@ async def test_two_hundred_starts_at_limit_one_hundred_give_exactly_one_hundred(
     assert counts == {"ok": 100, "RunningLimitError": 100}
 
 
-async def test_the_limit_of_one_person_is_exact_over_create_start_recover(database: Database, clock: ManualClock) -> None:
+async def test_the_limit_of_one_person_is_exact_over_create_start_recover(
+    database: Database, clock: ManualClock
+) -> None:
     s = await service(database, clock, max_running_per_user=3)
     asleep = [await s.create(MINA, new(desired=Desired.STANDBY)) for _ in range(10)]
     broken = [await s.create(MINA, new(desired=Desired.STANDBY)) for _ in range(10)]
@@ -168,7 +170,9 @@ async def test_deleting_again_is_fine_and_a_deleted_one_takes_no_wishes(database
         await s.undelete(MINA, w.id)
 
 
-async def test_somebody_elses_workspace_is_not_there_and_an_admin_sees_it(database: Database, clock: ManualClock) -> None:
+async def test_somebody_elses_workspace_is_not_there_and_an_admin_sees_it(
+    database: Database, clock: ManualClock
+) -> None:
     s = await service(database, clock)
     w = await s.create(MINA, new())
     calls = (

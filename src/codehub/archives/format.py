@@ -50,9 +50,7 @@ def padding(size: int) -> bytes:
     return ZEROS[: -size % BLOCK]
 
 
-def head(  # noqa: PLR0917 - called for every file of a home, where keywords cost
-    name: bytes, kind: bytes, mode: int, uid: int, gid: int, size: int, seconds: int, target: bytes
-) -> bytes:
+def head(name: bytes, kind: bytes, mode: int, uid: int, gid: int, size: int, seconds: int, target: bytes) -> bytes:
     """The 512 bytes before an entry's content. What does not fit its field must also be in a pax record."""
     front = b"%b%07o\0%07o\0%07o\0%011o\0%011o\0" % (name.ljust(100, b"\0"), mode, uid, gid, size, seconds)
     # The low half of adler32 is 1 + the sum of the bytes, exactly so for 256 of them: 30 times faster than sum().

@@ -5,17 +5,19 @@ crash leaves is a `….partial` file, which is listed like everything else and g
 """
 
 import asyncio
+import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path, PurePosixPath
 
 from obstore.store import LocalStore
 
+from codehub import ids
 from codehub.archives.model import Step, no_step
 from codehub.archives.objects import Limits, ObjectStore, mapped
 
 PARTIAL = ".partial"
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileStore(ObjectStore):
@@ -36,24 +38,23 @@ class FileStore(ObjectStore):
 
     async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> None:
         path = self._path(key)
-        partial = path.with_name(path.name + PARTIAL)
-        with mapped(key, writing=True):
-            fd = await asyncio.to_thread(_create, self._root, partial)
+        writing = _Writing(self._root, path)
         try:
+            with mapped(key, writing=True):
+                await _in_thread(writing.create)
             async for chunk in chunks:
                 with mapped(key, writing=True):
-                    await asyncio.to_thread(_write, fd, chunk)
+                    await _in_thread(writing.write, chunk)
                 self._step(f"wrote some of {path.name}")
             with mapped(key, writing=True):
-                await asyncio.to_thread(_settle, fd)
+                await _in_thread(writing.settle)
                 self._step(f"synced {path.name}")
-                path.hardlink_to(partial)  # unlike a rename, this does not replace what is there
+                path.hardlink_to(writing.partial)  # unlike a rename, this does not replace what is there
                 self._step(f"named {path.name}")
         finally:
-            os.close(fd)
-            partial.unlink(missing_ok=True)
+            writing.discard()
         with mapped(key, writing=True):
-            await asyncio.to_thread(_sync_directory, path.parent)
+            await _in_thread(_sync_directory, path.parent)
 
     def _path(self, key: str) -> Path:
         if not key or any(part in {"", ".", ".."} for part in key.split("/")):
@@ -61,30 +62,56 @@ class FileStore(ObjectStore):
         return self._root / PurePosixPath(key)
 
 
-def _create(root: Path, partial: Path) -> int:
-    """Open a new file, and make sure that the directories above it survive a power cut."""
-    while True:
-        missing = [folder for folder in partial.parents if folder.is_relative_to(root) and not folder.exists()]
-        partial.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in missing:
-            _sync_directory(folder.parent)
-        try:
-            return os.open(partial, _CREATE, 0o600)
-        except FileNotFoundError:
-            # A deletion beside us took a directory that was still empty. It can do so only once a deletion.
-            continue
+class _Writing:
+    """A file on its way to its name. The name it has meanwhile is random: two writers do not meet before the end."""
+
+    def __init__(self, root: Path, path: Path) -> None:
+        self.partial = path.with_name(f"{path.name}.{ids.new()}{PARTIAL}")
+        self._root = root
+        self._fd = -1
+
+    def create(self) -> None:
+        """Make the file, and make sure that the directories above it survive a power cut."""
+        while self._fd < 0:
+            above = [folder for folder in self.partial.parents if folder.is_relative_to(self._root)]
+            missing = [folder for folder in above if not folder.exists()]
+            self.partial.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in missing:
+                _sync_directory(folder.parent)
+            # A deletion beside us may take a directory that is still empty; then once more.
+            with contextlib.suppress(FileNotFoundError):
+                self._fd = os.open(self.partial, _CREATE, 0o600)
+
+    def write(self, chunk: bytes) -> None:
+        rest = memoryview(chunk)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+
+    def settle(self) -> None:
+        os.fsync(self._fd)
+        # Forget what memory knows of it: reading back shall read the disk.
+        os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def discard(self) -> None:
+        """Take the other name away; when the file has got its own by now, that stays."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self.partial.unlink(missing_ok=True)
 
 
-def _write(fd: int, chunk: bytes) -> None:
-    rest = memoryview(chunk)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+async def _in_thread(work: Callable[..., None], *arguments: object) -> None:
+    """Run something that blocks; when we are cancelled, it is over before we say so.
 
-
-def _settle(fd: int) -> None:
-    os.fsync(fd)
-    # Forget what memory knows of it: reading back shall read the disk.
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    Otherwise it would go on writing to a descriptor that has been closed, and may by then be another file's.
+    """
+    running = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        await asyncio.shield(running)
+    finally:
+        while not running.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        running.exception()  # looked at, so that asyncio does not complain of what a cancellation hid
 
 
 def _sync_directory(folder: Path) -> None:

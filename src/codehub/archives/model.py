@@ -1,4 +1,4 @@
-"""What an archive is: its keys, its meta, its errors. For every room of `archives`, and for those who call `service`."""
+"""What an archive is: its keys, its meta, its errors. For every room of `archives` and for those who call `service`."""
 
 import json
 from collections.abc import Callable

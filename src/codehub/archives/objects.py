@@ -195,8 +195,10 @@ class ObjectStore:
 
 
 class _Feed:
-    """Chunks for obstore, which asks from its own threads' callbacks. What goes wrong here ends the stream quietly
-    and is kept: obstore would turn it into an error of its own, and leave the parts behind."""
+    """Chunks for obstore. What goes wrong ends the stream quietly and is kept for later.
+
+    obstore would turn it into an error of its own, and leave the parts behind.
+    """
 
     def __init__(self, first: bytes, chunks: AsyncIterator[bytes]) -> None:
         self.error: Exception | None = None

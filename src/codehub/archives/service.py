@@ -6,6 +6,7 @@ bytes that count for nothing, and a crash after it is found by `committed`.
 """
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -13,8 +14,8 @@ from pathlib import Path
 
 from codehub.archives import model, process
 from codehub.archives.model import (
-    Archived,
     ArchiveCorruptedError,
+    Archived,
     ArchiveNotFoundError,
     Meta,
     ObjectStoreError,
@@ -63,16 +64,17 @@ async def archive(
     now: datetime,
     step: Step = no_step,
 ) -> Archived:
-    """Store the directory below `key_base` (`model.key_base`) and prove it; one committed by the same operation is adopted.
+    """Store the directory below `key_base` (see `model.key_base`), and prove it.
 
-    When this returns, the archive has been read back and is committed: the volume may go.
+    One that the same operation has committed already, under any epoch, is adopted instead of uploading again. When
+    this returns, the archive has been read back and is committed: the volume may go.
     """
     workspace_id, op_id, _ = key_base.split("/")
     if found := await committed(store, workspace_id, op_id):
         return found
     key = model.data_key(key_base)
-    # Without meta this is what a failed attempt of our own left behind. Nobody else writes below our epoch.
-    await store.delete(key)
+    # Without a meta this is what a failed attempt of our own left behind: nobody else writes below our epoch.
+    await _clear(store, key_base)
     digest = _Digest()
     async with process.packing(source, progress) as worker:
         step("packing")
@@ -98,11 +100,9 @@ async def _read_back(store: ObjectStore, key: str, meta: Meta) -> None:
 
 
 async def _commit(store: ObjectStore, key: str, meta: Meta) -> None:
-    try:
+    # A request that was answered too late and sent again finds its own work.
+    with contextlib.suppress(AlreadyStoredError):
         await store.put(model.meta_key(key), meta.to_json())
-    except AlreadyStoredError:
-        # A request that was answered too late and sent again finds its own work.
-        pass
     stored = Meta.from_json(await store.get(model.meta_key(key)))
     if stored.sha256 != meta.sha256 or stored.size != meta.size:
         raise ObjectStoreError(f"{key} was committed by somebody else, with other content")
@@ -199,6 +199,9 @@ async def delete(store: ObjectStore, key: str) -> None:
     The other way round it would leave a meta whose data is gone: a restore point that lies.
     """
     await store.delete(model.meta_key(key))
-    folder = key.rsplit("/", 1)[0]
-    for left in [stored.key async for stored in store.list(folder)]:
-        await store.delete(left)
+    await _clear(store, key.rsplit("/", 1)[0])
+
+
+async def _clear(store: ObjectStore, base: str) -> None:
+    for key in [stored.key async for stored in store.list(base)]:
+        await store.delete(key)

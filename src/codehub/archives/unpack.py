@@ -26,7 +26,6 @@ _IMPOSSIBLE = {
     errno.ENOENT,
     errno.ENAMETOOLONG,
     errno.EINVAL,
-    errno.EFBIG,
     errno.EOVERFLOW,
 }
 
@@ -76,8 +75,7 @@ class Unpacker:
         self._doors: list[tuple[bytes, int]] = []
 
     def run(self, root: int) -> Unpacked:
-        """Unpack below an open, empty directory, which is closed."""
-        os.umask(0)  # a file is created with the very mode it keeps
+        """Unpack below an open, empty directory, which is closed. There must be no umask: modes are taken as given."""
         descent = Descent(root)
         try:
             while (entry := self._next_entry()) is not None:

@@ -50,6 +50,7 @@ def unpack(into: str, owner: list[int] | None, quota_bytes: int, quota_inodes: i
     if os.listdir(root):  # noqa: PTH208 - by descriptor, which pathlib has not
         raise ArchiveError("the directory to unpack into is not empty")
     keep = os.dup(root)
+    os.umask(0)  # a file is created with the very mode it keeps
     with open(0, "rb", buffering=0, closefd=False) as compressed:
         source = compress.Decompressed(compressed)
         unpacker = Unpacker(source, (owner[0], owner[1]) if owner else None, Quota(quota_bytes, quota_inodes))

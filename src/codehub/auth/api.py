@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from codehub.auth.model import AccessToken, BrowserSession, Person, Role, Scope
 from codehub.auth.service import People
@@ -15,6 +15,14 @@ from codehub.web.problems import documented
 router = APIRouter(prefix="/api/v1", tags=["people"], responses=documented(400, 401, 403, 503))
 Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
 TEXT = r"^[^\x00-\x1f\x7f]*$"  # one line; PostgreSQL cannot hold NUL
+
+
+def _whole(value: object) -> object:
+    """JSON has one kind of number: 7.0 is 7."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Days = Annotated[int, Field(strict=True, ge=1, le=3650), BeforeValidator(_whole)]
 
 
 class UserIn(BaseModel):
@@ -46,7 +54,7 @@ class TokenIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
     label: str = Field(default="", max_length=100, pattern=TEXT, description="What it is for.")
     scopes: list[Scope] | None = Field(default=None, min_length=1, description="Unset: as much as you may.")
-    expires_in_days: int | None = Field(default=None, ge=1, le=3650, strict=True)
+    expires_in_days: Days | None = None
 
 
 class TokenOut(BaseModel):

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from codehub.auth.model import Role, Scope
 from codehub.auth.service import FROM_THE_START
-from codehub.command import operator, with_services
+from codehub.command import operator, reached_at, with_services
 from codehub.wiring import Services
 
 users = typer.Typer(help="Add people, list them, give them login links.", no_args_is_help=True)
@@ -48,8 +48,7 @@ def login_link(name: NAME) -> None:
 
     async def work(services: Services) -> None:
         link = await services.people.make_login_link(operator(), name)
-        server = services.settings.server
-        typer.echo(link.url((server.public_url or f"http://{server.host}:{server.port}").rstrip("/")))
+        typer.echo(link.url(reached_at(services.settings)))
 
     with_services(work)
 

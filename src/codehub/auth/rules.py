@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from codehub.auth.model import AccessToken, BrowserSession, Caller, Person, Role, Scope
-from codehub.errors import CodeHubError, ForbiddenError, LastAdminError, NotFoundError
+from codehub.errors import DeactivatedError, ForbiddenError, LastAdminError, NotFoundError
 
 # Requests that were already under way with the old cookie when the new one was first used.
 OLD_COOKIE_GRACE = timedelta(seconds=60)
@@ -12,12 +12,6 @@ OLD_COOKIE_GRACE = timedelta(seconds=60)
 SEEN_EVERY = timedelta(seconds=60)
 # One sentence for unknown, malformed and somebody else's, so that nobody can tell them apart.
 NO_SUCH_USER = "there is no such user"
-
-
-class DeactivatedError(CodeHubError):
-    code = "USER_DEACTIVATED"
-    status = 409
-    title = "The person is deactivated"
 
 
 class SessionVerdict(Enum):

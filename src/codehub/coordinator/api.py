@@ -15,18 +15,20 @@ router = APIRouter(prefix="/api/v1/admin", tags=["operations"], responses=docume
 
 
 class LoopOut(BaseModel):
+    """Published by the leader, which may be of another version for a while: what it does not say has a default."""
+
     name: str
     period: float
-    running: bool
-    runs: int
-    failures: int
-    failures_in_a_row: int
-    last_run_at: datetime | None
-    next_run_at: datetime | None
-    took_seconds: float | None
-    stats: dict[str, Any]
-    last_error: str | None
-    last_error_at: datetime | None
+    running: bool = False
+    runs: int = 0
+    failures: int = 0
+    failures_in_a_row: int = 0
+    last_run_at: datetime | None = None
+    next_run_at: datetime | None = None
+    took_seconds: float | None = None
+    stats: dict[str, Any] = {}
+    last_error: str | None = None
+    last_error_at: datetime | None = None
 
 
 class LeadershipOut(BaseModel):

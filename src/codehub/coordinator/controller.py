@@ -1,7 +1,7 @@
 """The controller: observe in bulk → judge → plan → execute → save. A loop of the coordinator.
 
-It compares what is with what is wished and moves one step at a time. What a step does to the world is in `operations`; what
-anything means is in `workspaces.rules`. Every save goes through the lease, so that a former leader saves nothing.
+It compares what is with what is wished and moves one step at a time. What a step does to the world is in `operations`;
+what anything means is in `workspaces.rules`. Every save goes through the lease, so that a former leader saves nothing.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ import contextlib
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-
 from datetime import datetime
 from typing import Any
 
@@ -170,7 +169,9 @@ class Controller:
         self._tasks.pop(id_, None)
         self._starting.discard(id_)
         if not task.cancelled() and (error := task.exception()):
-            log.warning("Could not save how an operation ended, the next tick looks again", workspace=id_, error=str(error))
+            log.warning(
+                "Could not save how an operation ended, the next tick looks again", workspace=id_, error=str(error)
+            )
         self._nudge()
 
     async def _execute(self, w: Workspace) -> None:
@@ -187,8 +188,8 @@ class Controller:
             await self._fail(w, _reason(e.code), e.detail)
         except (LeaseLostError, UnavailableError):
             raise
-        except Exception as e:  # noqa: BLE001 (whatever an actuator does, the workspace gets a true state)
-            log.error("Operation failed", workspace=w.id, operation=w.operation, exc_info=e)
+        except Exception as e:
+            log.warning("Operation failed", workspace=w.id, operation=w.operation, exc_info=e)
             await self._fail(w, Reason.ACTION_FAILED, logs.redact_text(f"{type(e).__name__}: {e}"))
 
     async def _fail(self, w: Workspace, reason: Reason, message: str) -> None:
@@ -200,5 +201,3 @@ def _reason(code: str) -> Reason:
         return Reason(code)
     except ValueError:
         return Reason.START_FAILED if code == "IsolationUnavailable" else Reason.ACTION_FAILED
-
-

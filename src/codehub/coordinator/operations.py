@@ -1,4 +1,4 @@
-"""What each operation does to the world, through the runtime and the archives. Idempotent: carried on, it repeats safely.
+"""What each operation does to the world, through the runtime and the archives. Carried on, it repeats safely.
 
 The controller calls `perform` and bounds its time. Nothing here decides whether an operation is complete.
 """
@@ -137,5 +137,3 @@ class Operations:
 def _last_words(code: int | None, log_tail: str) -> str:
     shown = "unknown" if code is None else code
     return f"it ended with exit code {shown}. Its last words: {log_tail[-2000:].strip() or '(none)'}"
-
-

@@ -75,7 +75,13 @@ class Transitions:
         return saved
 
     async def _settle(
-        self, c: Connection, w: Workspace, seen: Observation, observed: Observed, container: Container | None, now: datetime
+        self,
+        c: Connection,
+        w: Workspace,
+        seen: Observation,
+        observed: Observed,
+        container: Container | None,
+        now: datetime,
     ) -> Workspace:
         """Nothing under way: keep the row true, and stop looking at it when it is as wished."""
         same = (w.observed_status, w.volume_generation, w.volume_parked) == (

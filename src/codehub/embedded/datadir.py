@@ -52,6 +52,10 @@ class DataDir:
         return self.run / "redis" / "redis.sock"
 
     @property
+    def api_socket(self) -> pathlib.Path:
+        return self.run / "api" / "api.sock"
+
+    @property
     def database_url(self) -> str:
         return f"postgresql://codehub:{self.secret('postgres')}@/codehub?host={self.postgres_socket_dir}"
 
@@ -76,6 +80,18 @@ class DataDir:
         except PermissionError:
             raise StartError(f"{path} cannot be read: run this as the user that runs CodeHub") from None
 
+    def note_url(self, url: str) -> None:
+        """Where the running instance is reached, for commands that print links."""
+        fresh = self.run / "url.new"
+        fresh.write_text(url + "\n")
+        fresh.replace(self.run / "url")
+
+    def noted_url(self) -> str | None:
+        try:
+            return (self.run / "url").read_text().strip()
+        except OSError:
+            return None
+
     def prepare(self, account: Account | None) -> None:
         """Make the folders, each with the narrowest owner and mode that works. Repeatable."""
         try:
@@ -84,7 +100,7 @@ class DataDir:
             _own_folder(self.run, None, 0o711 if account else 0o700)
             _own_folder(self.secrets, None, 0o700)
             _own_folder(self.logs, None, 0o700)
-            for folder in ("pg", "redis", "metrics"):
+            for folder in ("pg", "redis", "api", "metrics"):
                 _own_folder(self.run / folder, account, 0o700)
         except OSError as e:
             raise StartError(f"cannot use the data directory {self.root}: {e.strerror}. {advice(e)}") from e

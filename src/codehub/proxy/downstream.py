@@ -130,8 +130,6 @@ class Client(asyncio.Protocol):
         """All requests in the data whose turn it is; the rest is kept."""
         limits = self.engine.limits
         while data and self.state is HEAD and not self.write_paused:
-            if data[0] == 13 and data[:2] == b"\r\n":  # one empty line too many after a body, RFC 9112 2.2
-                data = data[2:]
             end = data.find(b"\r\n\r\n")
             if end < 0 or end > limits.head_bytes:
                 self._wait_for_more(data)

@@ -40,6 +40,16 @@ class Boundary:
             at += length
         self.left = at - size
 
+    def finish(self, data: bytes) -> bytes:
+        """What of these bytes belongs to the frame at hand, and nothing of the next one."""
+        if self._header:
+            size = frame_size(self._header + data, 0)
+            mine = data[: size - len(self._header)] if size else data
+        else:
+            mine = data[: self.left]
+        self.follow(mine)
+        return mine
+
 
 def frame_size(data: bytes, at: int) -> int:
     """Of the whole frame that begins there; 0 when its header is not complete."""

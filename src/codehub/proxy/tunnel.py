@@ -67,8 +67,7 @@ class Tunnel:
             self._boundary.follow(data)
             self.client.write(data)
             return
-        self.client.write(data[: self._boundary.left])
-        self._boundary.follow(data[: self._boundary.left])
+        self.client.write(self._boundary.finish(data))
         if self._boundary.reached:
             self._say_and_end()
 

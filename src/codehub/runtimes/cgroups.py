@@ -44,10 +44,11 @@ class Groups:
                         (group / name).write_text(value)
         return made
 
-    def remove(self, workspace_id: str) -> None:
+    def leave(self) -> None:
+        """Remove our own groups when nothing runs in them any more; the kernel refuses otherwise."""
         for parent in self.parents.values():
             with contextlib.suppress(OSError):
-                (parent / workspace_id).rmdir()
+                parent.rmdir()
 
 
 def settings(version: int, controller: str, limits: ResourceLimits) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Connecting to an IDE, safely: its user owns the directory of the socket, and could put anything in the socket's place.
+"""Connecting to an IDE, safely: its user owns the socket's directory, and could put anything in the socket's place.
 
 A link there, to another workspace's socket or to the database's, would make whoever connects reach it in their stead.
 So the socket is opened without following links, looked at, and connected to by the descriptor. Used by `answers`

@@ -6,11 +6,13 @@ import os
 import pathlib
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from codehub.runtimes.base import RuntimeFailureError
 
 LOCK_TRIES, LOCK_PAUSE = 100, 0.05
+T = TypeVar("T")
 
 
 def write_whole(path: pathlib.Path, text: str, mode: int = 0o600) -> None:
@@ -91,3 +93,14 @@ def is_free(path: pathlib.Path) -> bool:
     finally:
         os.close(fd)
     return True
+
+
+def wait_for(look: Callable[[], T | None], *, unless: Callable[[], bool], seconds: float) -> T | None:
+    """Until `look` finds something, or `unless` says that it will not. Blocks: for threads."""
+    for _ in range(round(seconds / LOCK_PAUSE)):
+        if unless():
+            return look()
+        if found := look():
+            return found
+        time.sleep(LOCK_PAUSE)
+    return None

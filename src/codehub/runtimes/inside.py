@@ -23,6 +23,7 @@ async def run(
     running: Running,
     command: Sequence[str],
     environment: Mapping[str, str],
+    *,
     stdin: bytes,
     timeout_seconds: float,
     max_output: int,
@@ -55,6 +56,28 @@ async def put(home: pathlib.Path, meta: Meta, files: Mapping[str, bytes]) -> Non
         "files": [[path, len(data)] for path, data in files.items()],
     }
     await _help("place", header, list(files.values()), PUT_SECONDS, 0)
+
+
+async def disk_usage(home: pathlib.Path, seconds: float) -> int:
+    """Blocks really taken. By `du`: a home can be deeper than Python can go, and a process can be ended when late."""
+    process = await asyncio.create_subprocess_exec(
+        *("du", "-s", "-x", "--block-size=1", "--", str(home)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,  # files that vanish meanwhile
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        raise RuntimeFailureError(f"the home could not be measured within {seconds:g} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if not output:
+        raise RuntimeFailureError("the home cannot be measured: it is not there")
+    return int(output.split()[0])
 
 
 async def _help(

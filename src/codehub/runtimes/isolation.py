@@ -1,4 +1,4 @@
-"""Which way of keeping workspaces apart works here: found out by doing it. For `process` at a start, and for `doctor`."""
+"""Which way of keeping workspaces apart works here, found out by doing it. For `process` at a start, and `doctor`."""
 
 import contextlib
 import os
@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from codehub.runtimes import launch, sandbox
 from codehub.runtimes.config import RuntimeConfig
@@ -27,7 +28,7 @@ class Isolation:
 
 def look(data_dir: pathlib.Path, run_dir: pathlib.Path) -> Machine:
     """What of this machine a workspace may see."""
-    system = []
+    system: list[tuple[str, str | None]] = []
     for name in sandbox.SYSTEM:
         path = pathlib.Path(name)
         if path.is_symlink():
@@ -77,6 +78,7 @@ def _namespaces(config: RuntimeConfig, machine: Machine) -> Isolation:
             isolation=NAMESPACES,
             command=_what_to_try(),
             environment={},
+            user=room.user,
             directory=room.inside_home,
             uid=room.uid,
             gid=room.uid,
@@ -87,6 +89,8 @@ def _namespaces(config: RuntimeConfig, machine: Machine) -> Isolation:
             lock="",
             record="",
             exit_file="",
+            socket_dir="",
+            socket_gid=None,
             log_dir="",
             log_max_bytes=0,
         )
@@ -102,7 +106,7 @@ def _what_to_try() -> list[str]:
 
 
 @contextlib.contextmanager
-def _probe_room(config: RuntimeConfig) -> "contextlib._GeneratorContextManager[Room]":
+def _probe_room(config: RuntimeConfig) -> Iterator[Room]:
     uid = config.uid_base if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="codehub-probe-") as name:
         folder = pathlib.Path(name)
@@ -113,7 +117,7 @@ def _probe_room(config: RuntimeConfig) -> "contextlib._GeneratorContextManager[R
         room = Room("probe", "learner", uid, f"{name}/home", f"{name}/socket", f"{name}/etc")
         for file, text in sandbox.etc_files(room, "127.0.0.1 localhost", 0, 0).items():
             (folder / "etc" / file).write_text(text)
-        yield replace(room)
+        yield room
 
 
 def _try(command: list[str], given: bytes) -> str:

@@ -21,6 +21,7 @@ class Running:
     started_at: datetime
     uid: int | None
     gid: int | None
+    user: str  # its name
     directory: str  # the home, as seen inside
     groups: list[str]
 
@@ -30,9 +31,7 @@ class Running:
 
     def container(self) -> Container:
         first = self.first
-        return Container(
-            self.workspace_id, f"{first.pid}-{first.started}-{first.boot}", self.address, self.started_at
-        )
+        return Container(self.workspace_id, f"{first.pid}-{first.started}-{first.boot}", self.address, self.started_at)
 
 
 def read(path: pathlib.Path) -> Running | None:

@@ -1,8 +1,8 @@
 """What a workspace sees, as data: the mounts of its sandbox and the command line of bubblewrap. Pure.
 
 `process` asks for it at each start, `isolation` for its probe. It is a list of what is let in, not of what is kept out:
-the system's programs, a few files of /etc, the interpreter, the home, the directory of its socket. Only where one of those trees happens
-to contain the data directory is that hidden in turn.
+the system's programs, a few files of /etc, the interpreter, the home, the directory of its socket. Only where one of
+those trees happens to contain the data directory is that hidden in turn.
 """
 
 from dataclasses import dataclass, field
@@ -11,14 +11,15 @@ from codehub.runtimes.shepherd.spec import Mount
 
 SOCKET_DIR = "/run/ide"
 # Of /etc: what programs expect, and nothing that an operator may have put a password into.
-ETC = (
-    "alternatives bash.bashrc bashrc bash_completion bash_completion.d ca-certificates ca-certificates.conf "
-    "crypto-policies debian_version default/locale fonts gai.conf gitconfig host.conf inputrc issue java-11-openjdk "
-    "java-17-openjdk java-21-openjdk ld.so.cache ld.so.conf ld.so.conf.d locale.alias locale.conf localtime login.defs "
-    "lsb-release magic magic.mime mailcap mime.types nanorc networks nsswitch.conf os-release papersize perl pki "
-    "profile profile.d protocols python3 R redhat-release resolv.conf rpc screenrc services shells skel ssl "
-    "system-release terminfo texmf timezone vim wgetrc xdg zsh zshrc"
-).split()
+ETC = """
+    alternatives bash.bashrc bashrc bash_completion bash_completion.d ca-certificates ca-certificates.conf
+    crypto-policies debian_version default/locale fonts gai.conf gitconfig host.conf inputrc issue
+    java-11-openjdk java-17-openjdk java-21-openjdk ld.so.cache ld.so.conf ld.so.conf.d locale.alias
+    locale.conf localtime login.defs lsb-release magic magic.mime mailcap mime.types nanorc networks
+    nsswitch.conf os-release papersize perl pki profile profile.d protocols python3 R redhat-release
+    resolv.conf rpc screenrc services shells skel ssl system-release terminfo texmf timezone vim wgetrc xdg
+    zsh zshrc
+""".split()  # noqa: SIM905 (eighty quoted names, one a line, read worse)
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix")
 LEAST_TMP, DEFAULT_TMP = 64 << 20, 1 << 30
 
@@ -75,7 +76,16 @@ def mounts(machine: Machine, room: Room) -> list[Mount]:
     steps += [Mount("read-only", tree, tree) for tree in trees]
     steps += [Mount("hide", path) for path in machine.hidden if _inside(path, [*shown, *trees])]
     steps += [Mount("read-only", path, path) for path in room.paths if not _inside(path, [*shown, *trees])]
-    return [*steps, Mount("bind", SOCKET_DIR, room.socket_dir), Mount("bind", room.inside_home, room.home)]
+    steps += [Mount("bind", SOCKET_DIR, room.socket_dir), Mount("bind", room.inside_home, room.home)]
+    return list(dict.fromkeys(step for given in steps for step in [*_way_to(given), given]))
+
+
+def _way_to(step: Mount) -> list[Mount]:
+    """The folders above a private one, named so that they can be passed through; bubblewrap would close them, too."""
+    if step.kind not in {"bind", "read-only"}:
+        return []
+    parts = step.target.split("/")
+    return [Mount("folder", "/".join(parts[: end + 1])) for end in range(1, len(parts) - 1)]
 
 
 def _inside(path: str, trees: list[str]) -> bool:
@@ -94,21 +104,13 @@ def bubblewrap(program: str, steps: list[Mount], room: Room) -> list[str]:
 
 
 def _option(step: Mount) -> list[str]:
-    match step.kind:
-        case "read-only":
-            return ["--ro-bind", step.source, step.target]
-        case "bind":
-            return ["--bind", step.source, step.target]
-        case "symlink":
-            return ["--symlink", step.source, step.target]
-        case "tmpfs":
-            return ["--perms", "1777", "--size", str(step.size), "--tmpfs", step.target]
-        case "hide":
-            return ["--perms", "0555", "--size", "4096", "--tmpfs", step.target, "--remount-ro", step.target]
-        case "proc" | "dev":
-            return [f"--{step.kind}", step.target]
-        case _:
-            return ["--dir", step.target]
+    if step.kind in {"read-only", "bind", "symlink"}:
+        return ["--ro-bind" if step.kind == "read-only" else f"--{step.kind}", step.source, step.target]
+    if step.kind == "tmpfs":
+        return ["--perms", "1777", "--size", str(step.size), "--tmpfs", step.target]
+    if step.kind == "hide":
+        return ["--perms", "0555", "--size", "4096", "--tmpfs", step.target, "--remount-ro", step.target]
+    return ["--dir" if step.kind == "folder" else f"--{step.kind}", step.target]
 
 
 def drop_rights(setpriv: str, uid: int | None) -> list[str]:

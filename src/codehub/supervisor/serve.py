@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pathlib
 import signal
 import socket
 import sys
@@ -15,7 +16,7 @@ from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
 from codehub.settings import Settings, to_environ
 from codehub.supervisor.child import Child, Spec
-from codehub.supervisor.privileges import needed_trees, service_account, view_for
+from codehub.supervisor.privileges import Account, needed_trees, service_account, view_for
 from codehub.supervisor.processes import Ledger
 from codehub.supervisor.servers import Servers, Urls
 
@@ -45,6 +46,19 @@ def open_socket(settings: Settings) -> socket.socket:
     return listener
 
 
+def open_unix_socket(path: pathlib.Path, account: Account | None) -> socket.socket:
+    """Where the API listens for the front door, in a folder that nobody else may enter."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(path))
+    path.chmod(0o600)
+    if account:
+        os.chown(path, account.uid, account.gid)
+    listener.listen(2048)
+    listener.setblocking(False)
+    return listener
+
+
 def base_url(settings: Settings, listener: socket.socket) -> str:
     """Where people reach us."""
     if settings.server.public_url:
@@ -64,25 +78,30 @@ class Supervisor:
         self._ledger = Ledger(self._data.run / "children.json")
         self._servers = Servers(settings, self._data, self._ledger, clock)
         self._roles: list[Child] = []
-        self._socket: socket.socket | None = None
+        self._sockets: list[socket.socket] = []
 
     async def start(self) -> tuple[Urls, str]:
         """Bring everything up, in order; returns the servers' URLs and the address people use."""
         if left := self._ledger.end_leftovers():
             log.info("Ended what an earlier run had left behind", processes=left)
-        self._socket = open_socket(self._settings)
+        door = open_socket(self._settings)
+        inner = open_unix_socket(self._data.api_socket, self._servers.account)
+        self._sockets = [door, inner]
         self._fresh_metrics()
         urls = await self._servers.start()
         await self._migrate(urls)
-        url = base_url(self._settings, self._socket)
-        for role, arguments, fds in (
-            ("api", ("--fd", str(self._socket.fileno())), (self._socket.fileno(),)),
-            ("coordinator", (), ()),
+        url = base_url(self._settings, door)
+        # In the order in which they stop: first whoever talks to people.
+        for role, listener, arguments in (
+            ("proxy", door, ("--api-socket", str(self._data.api_socket))),
+            ("api", inner, ()),
+            ("coordinator", None, ()),
         ):
-            child = Child(self._role(role, arguments, fds, urls, url), self._ledger, self._clock)
+            child = Child(self._role(role, listener, arguments, urls), self._ledger, self._clock)
             child.start()
             self._roles.append(child)
-        await self._wait_ready()
+        await self._wait_ready(door)
+        self._data.note_url(url)
         return urls, url
 
     def _fresh_metrics(self) -> None:
@@ -97,20 +116,23 @@ class Supervisor:
             for migration in await migrate.migrate(urls.database):
                 log.info("Migrated the database", version=migration.version, name=migration.name)
 
-    def _role(self, role: str, arguments: tuple[str, ...], fds: tuple[int, ...], urls: Urls, url: str) -> Spec:
+    def _role(
+        self, role: str, listener: socket.socket | None, arguments: tuple[str, ...], urls: Urls
+    ) -> Spec:
+        fds = (listener.fileno(),) if listener else ()
+        fd_argument = ("--fd", str(listener.fileno())) if listener else ()
         account = None if role in PRIVILEGED_ROLES else self._servers.account
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("CODEHUB_")},
             **to_environ(self._settings),
             "CODEHUB_DATABASE_URL": urls.database,
             "CODEHUB_REDIS_URL": urls.redis,
-            "CODEHUB_PUBLIC_URL": url,
             "CODEHUB_SECRET_KEY": self._settings.auth.secret_key or self._data.secret("signing-key"),
             **({"HOME": "/nonexistent", "USER": account.name, "LOGNAME": account.name} if account else {}),
         }
         return Spec(
             role,
-            (sys.executable, "-m", "codehub", role, *arguments),
+            (sys.executable, "-m", "codehub", role, *fd_argument, *arguments),
             account,
             view_for(account, [*needed_trees(), self._data.root, self._data.run]),
             environment,
@@ -119,17 +141,16 @@ class Supervisor:
             stop_seconds=self._settings.server.drain_seconds + 5,
         )
 
-    async def _wait_ready(self) -> None:
+    async def _wait_ready(self, door: socket.socket) -> None:
         """Until the API answers `/readyz`. A role that keeps dying has said why in its own log line."""
         deadline = self._clock.monotonic() + READY_SECONDS
-        while not await self._is_ready():
+        while not await self._is_ready(door):
             if self._clock.monotonic() > deadline or any(role.failures >= 5 for role in self._roles):
                 raise StartError("the API does not become ready; the lines above say why")
             await self._clock.sleep(0.05)
 
-    async def _is_ready(self) -> bool:
-        assert self._socket  # noqa: S101 (opened by `start`)
-        host, port = self._socket.getsockname()[:2]
+    async def _is_ready(self, door: socket.socket) -> bool:
+        host, port = door.getsockname()[:2]
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         try:
             async with asyncio.timeout(5):
@@ -143,8 +164,8 @@ class Supervisor:
 
     async def stop(self) -> None:
         """First whoever talks to people, then the loops, then what they all stand on."""
-        if self._socket:
-            self._socket.close()
+        for listener in self._sockets:
+            listener.close()
         for role in self._roles:
             await role.stop()
         await self._servers.stop()

@@ -1,2 +1,4 @@
 """placeholder"""
+
+
 class Templates: ...

@@ -21,12 +21,21 @@ class WakeOn(StrEnum):
     ANY = "any"
 
 
+class Network(StrEnum):
+    """What a workspace reaches. `host`: what this machine reaches, for `pip install` and `git clone`."""
+
+    HOST = "host"
+    NONE = "none"
+
+
 @dataclass(frozen=True)
 class ProcessSpec:
     """`[process]`: how the process runtime starts it."""
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    network: Network = Network.HOST
+    paths: tuple[str, ...] = ()  # more folders of this machine that the workspace may read
 
 
 @dataclass(frozen=True)

@@ -107,11 +107,24 @@ class HeadAsGet:
         if not scope["state"]["head"]:
             await self._app(scope, receive, send)
             return
+
+        async def send_head(message: Message) -> None:
+            if message.get("more_body"):  # a stream may have no end: its head is all that was asked for
+                await send({**message, "body": b"", "more_body": False})
+                raise _EnoughError
+            await send(message)
+
         as_get = {**scope, "method": "GET"}
         try:
-            await self._app(as_get, receive, send)
+            await self._app(as_get, receive, send_head)
+        except* _EnoughError:
+            pass
         finally:
             scope["route"] = as_get.get("route")
+
+
+class _EnoughError(Exception):
+    pass
 
 
 class SameOriginWrites:

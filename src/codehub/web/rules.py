@@ -20,6 +20,8 @@ PREVIEWERS = re.compile(
 def client_address(peer: str | None, forwarded_for: Iterable[str], trusted: Sequence[Network]) -> str | None:
     """The nearest address that is not one of our own proxies. X-Forwarded-For counts only when one of those sent it."""
     hops = [hop.strip() for header in forwarded_for for hop in header.split(",")]
+    if peer is None and hops:  # by a Unix socket, which only our own front door can reach
+        peer = hops.pop()
     address = _parse_address(peer or "")
     while address and hops and any(address in network for network in trusted):
         before = _parse_address(hops.pop())

@@ -1,7 +1,7 @@
 """REST about workspaces, and the event stream."""
 
 from collections.abc import AsyncIterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -90,17 +90,19 @@ async def create_workspace(request: Request, caller: LoggedIn, workspace: Worksp
 async def list_workspaces(
     request: Request,
     caller: LoggedIn,
-    owner: Annotated[str | None, Query(max_length=63, description="Of this person; only an admin sees others'.")] = None,
+    owner: Annotated[
+        str | None, Query(max_length=63, description="Of this person; only an admin sees others'.")
+    ] = None,
     phase: Phase | None = None,
     template: Annotated[str | None, Query(max_length=63)] = None,
     deleted: Annotated[bool, Query(description="Those in the trash instead.")] = False,
     limit: paging.Limit = 50,
-    cursor: paging.Cursor = None,
+    cursor: paging.TimeCursor = None,
 ) -> paging.Page[WorkspaceOut]:
-    after = paging.decode_time_and_id(cursor)
+    after = paging.place(cursor)
     filters = Filters(owner, phase, template, deleted)
     found = await _service(request).page(caller, filters, after=after, limit=limit + 1)
-    return paging.page(found, limit, show, lambda w: (w.created_at.isoformat(), w.id))
+    return paging.page(found, limit, show, lambda w: paging.at(w.created_at, w.id))
 
 
 @router.get("/workspaces/{id}", responses=documented(404))
@@ -130,8 +132,12 @@ async def change_workspace(
     if change.desired_state:
         w, response.status_code = await service.request(caller, id, _desired(change.desired_state))
     if named:
-        w = await service.change(caller, id, Details(**{name: named.get(name, UNSET) for name in asdict(Details())}))
+        w = await service.change(caller, id, _details(named))
     return await _detail(request, w)
+
+
+def _details(named: dict[str, Any]) -> Details:
+    return Details(**{field.name: named.get(field.name, UNSET) for field in fields(Details)})
 
 
 def _check_keep_awake(request: Request, until: datetime) -> None:
@@ -172,12 +178,12 @@ async def workspace_history(
     caller: LoggedIn,
     id: Id,  # noqa: A002
     limit: paging.Limit = 50,
-    cursor: paging.Cursor = None,
+    cursor: paging.NumberCursor = None,
 ) -> paging.Page[EntryOut]:
     """Every transition with who, when, why and how long; newest first."""
-    before = paging.decode_number(cursor)
-    found = await _service(request).history(caller, id, before=2**62 if before is None else before, limit=limit + 1)
-    return paging.page(found, limit, lambda e: EntryOut(**asdict(e)), lambda e: (str(e.id),))
+    before = 2**62 if cursor is None else int(cursor)
+    found = await _service(request).history(caller, id, before=before, limit=limit + 1)
+    return paging.page(found, limit, lambda e: EntryOut(**asdict(e)), lambda e: str(e.id))
 
 
 @router.get(

@@ -1,7 +1,7 @@
 """The use cases about workspaces, each one transaction. The only writer of `desired_state` and `deleted_at`.
 
-Called by the API and the command line for people; in-process by proxy, TTL runner, waiting room and session engine, which
-change a workspace in no other way.
+Called by the API and the command line for people; in-process by proxy, TTL runner, waiting room and session engine,
+which change a workspace in no other way.
 """
 
 from dataclasses import dataclass
@@ -63,9 +63,9 @@ class Details:
     """What may be changed beside the wish."""
 
     name: str | Unset = UNSET
-    standby_ttl_seconds: int | None | Unset = UNSET
-    archive_ttl_seconds: int | None | Unset = UNSET
-    keep_awake_until: datetime | None | Unset = UNSET
+    standby_ttl_seconds: int | Unset | None = UNSET
+    archive_ttl_seconds: int | Unset | None = UNSET
+    keep_awake_until: datetime | Unset | None = UNSET
 
 
 class Workspaces:
@@ -123,7 +123,9 @@ class Workspaces:
             await store.note(c, id_, now, Change(caller.name, "created", reason, to_state=made.phase))
         return made
 
-    async def request(self, caller: Caller, id_: str, wanted: Desired, *, by: DesiredBy | None = None) -> tuple[Workspace, int]:
+    async def request(
+        self, caller: Caller, id_: str, wanted: Desired, *, by: DesiredBy | None = None
+    ) -> tuple[Workspace, int]:
         """Ask for a state. 202: it will be; 200: it is so already, and the wish is still recorded."""
         now = self._clock.now()
         async with self._database.transaction() as c:
@@ -222,10 +224,14 @@ class Workspaces:
         per_user, overall = self._limits.max_running_per_user, self._limits.max_running_global
         if per_user and of_owner >= per_user:
             running = [dict(r) for r in await c.fetch(sql.running_of, owner)]
-            raise RunningLimitError(f"{owner} has {of_owner} running; {per_user} may run at a time: stop one first", running=running)
+            raise RunningLimitError(
+                f"{owner} has {of_owner} running; {per_user} may run at a time: stop one first", running=running
+            )
         if overall and everywhere >= overall:
             running = [dict(r) for r in await c.fetch(sql.running_of, owner)]
-            raise RunningLimitError(f"all {overall} places are taken: try again when somebody has stopped", running=running)
+            raise RunningLimitError(
+                f"all {overall} places are taken: try again when somebody has stopped", running=running
+            )
 
 
 def _refusal(w: Workspace, code: str) -> str:
@@ -242,4 +248,3 @@ def _loss(w: Workspace) -> str:
     if w.archive_key is None:
         return "its files are gone and there is no archive: recovering begins with an empty home"
     return "its files are gone: recovering goes back to the newest archive, without what was done since"
-

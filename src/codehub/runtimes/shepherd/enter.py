@@ -4,6 +4,9 @@ What to run comes as JSON before the command's own standard input, on the same d
 the text. How it ended goes to the descriptor named by the first argument.
 """
 
+# Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
+# ruff: noqa: PTH116
+
 import contextlib
 import json
 import os
@@ -23,9 +26,9 @@ def main(arguments: list[str]) -> None:
     report = int(arguments[0])
     try:
         wanted = json.loads(read_exactly(int(read_exactly(10))))
+        join_groups(wanted["groups"], tell=False)
         if wanted["isolation"] != "none":
             _enter(wanted)
-        join_groups(wanted["groups"])
         outcome = _run(wanted, report)
     except OSError as e:
         outcome = {"error": e.strerror or str(e)}
@@ -51,14 +54,17 @@ def _enter(wanted: dict[str, Any]) -> None:
     inner = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     if not who.alive():  # checked after opening: these are its namespaces and nobody else's
         raise OSError("the workspace has ended")
-    ours = os.stat("/proc/self/ns/user")  # noqa: PTH116
+    ours = os.stat("/proc/self/ns/user")
+    # What it shares with us (the network) is not ours to enter, and need not be.
+    different = [kind for kind in KINDS if os.fstat(held[kind]).st_ino != os.stat(f"/proc/self/ns/{kind}").st_ino]
     outer = kernel.owning_user_namespace(held["mnt"])
     strangers = os.fstat(outer).st_ino != ours.st_ino
+    # From here on the workspace can see us in its /proc; what that tells about us is not for it.
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     if strangers:  # an ordinary user's sandbox: rights in its user namespace come first
         kernel.setns(outer, kernel.CLONE_NEWUSER)
-    for kind in KINDS:
-        with contextlib.suppress(OSError) if kind == "cgroup" else contextlib.nullcontext():
-            kernel.setns(held[kind])
+    for kind in different:
+        kernel.setns(held[kind])
     if strangers and os.fstat(inner).st_ino != os.fstat(outer).st_ino:
         kernel.setns(inner, kernel.CLONE_NEWUSER)
 

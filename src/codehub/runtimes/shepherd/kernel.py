@@ -1,5 +1,8 @@
 """The system calls that Python does not offer. Used by `namespaces`, `enter` and `main`, mostly right after a fork."""
 
+# Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
+# ruff: noqa: PTH123
+
 import contextlib
 import ctypes
 import errno
@@ -13,7 +16,8 @@ CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 MNT_DETACH = 2
-PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 36, 38, 47
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 NS_GET_USERNS = 0xB701
 _MOUNT_SETATTR = 442  # the same number on every architecture
@@ -95,7 +99,7 @@ def map_user(inside_uid: int, inside_gid: int, outside_uid: int, outside_gid: in
         ("uid_map", f"{inside_uid} {outside_uid} 1"),
         ("gid_map", f"{inside_gid} {outside_gid} 1"),
     ):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123 (no pathlib this early)
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
 
 

@@ -5,6 +5,9 @@ workspace's lock, keeps the log within bounds, passes SIGTERM on to the IDE, and
 shepherd end together: whichever dies, the kernel or the other one sees to the rest.
 """
 
+# Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
+# ruff: noqa: PTH101, PTH102, PTH105, PTH108, PTH116, PTH123
+
 import contextlib
 import fcntl
 import json
@@ -65,6 +68,7 @@ class Shepherd:
         self._spec = spec
         self._lock = take_lock(spec)
         os.close(os.open(spec.home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))  # gone meanwhile: do not start
+        fresh_socket_dir(spec)
         self._log = LogFiles(spec.log_dir, spec.log_max_bytes)
         self._code: int | None = None
 
@@ -74,7 +78,7 @@ class Shepherd:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._spec.exit_file)  # noqa: PTH108 (how an earlier one ended)
+            os.unlink(self._spec.exit_file)
         self._child = launch.launch(self._spec)
         first = Identity.of(self._child.first)
         me = Identity.of(os.getpid())
@@ -93,6 +97,7 @@ class Shepherd:
                 "started_at": time.clock_gettime(time.CLOCK_REALTIME),
                 "uid": self._spec.uid,
                 "gid": self._spec.gid,
+                "user": self._spec.user,
                 "directory": self._spec.directory,
                 "groups": self._spec.groups,
             },
@@ -150,8 +155,9 @@ class Shepherd:
             self._log.write(f"[codehub] {note}\n".encode())
         write_json(self._spec.exit_file, {"code": code, "at": time.clock_gettime(time.CLOCK_REALTIME)})
         launch.leave_groups(self._spec)
+        remove(self._spec.socket_dir)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._spec.record)  # noqa: PTH108
+            os.unlink(self._spec.record)
         os._exit(0)
 
 
@@ -161,16 +167,42 @@ def take_lock(spec: Spec) -> int:
         fd = os.open(spec.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.stat(spec.lock).st_ino == os.fstat(fd).st_ino:  # noqa: PTH116
+            if os.stat(spec.lock).st_ino == os.fstat(fd).st_ino:
                 return fd
         except BlockingIOError:
-            if os.path.exists(spec.record):  # noqa: PTH110
+            if _runs(spec.record):
                 raise NotStartedError from None
         except FileNotFoundError:
             pass  # removed while we took it: the file we hold is nobody's
         os.close(fd)
         time.sleep(LOCK_PAUSE)
     raise NotStartedError("another operation holds the workspace")
+
+
+def _runs(record: str) -> bool:
+    try:
+        with open(record, encoding="utf-8") as file:
+            return Identity(**json.load(file)["first"]).alive()
+    except (OSError, ValueError):
+        return False
+
+
+def fresh_socket_dir(spec: Spec) -> None:
+    """Belongs to the workspace's user; whatever it makes there gets the proxy's group. Nobody else may even look."""
+    remove(spec.socket_dir)
+    os.mkdir(spec.socket_dir, 0o700)
+    if spec.uid is not None and spec.socket_gid is not None:
+        os.chown(spec.socket_dir, spec.uid, spec.socket_gid)
+        os.chmod(spec.socket_dir, 0o2710)  # noqa: S103 (the group passes through, nobody else)
+    elif spec.uid is not None:
+        os.chown(spec.socket_dir, spec.uid, spec.uid)
+
+
+def remove(folder: str) -> None:
+    """Somebody else filled it, so by `rm`: however deep, and without following links."""
+    pid = os.posix_spawnp("rm", ["rm", "-rf", "--one-file-system", "--", folder], {"PATH": os.defpath})
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
 
 
 def write_json(path: str, values: dict[str, Any]) -> None:
@@ -181,4 +213,4 @@ def write_json(path: str, values: dict[str, Any]) -> None:
         os.write(fd, json.dumps(values).encode())
     finally:
         os.close(fd)
-    os.replace(fresh, path)  # noqa: PTH105
+    os.replace(fresh, path)

@@ -5,6 +5,9 @@ an usher that enters the namespaces and leaves, the first process inside (it mou
 ends with it, which ends everything in its pid namespace), and the IDE.
 """
 
+# Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
+# ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH211
+
 import contextlib
 import os
 import select
@@ -96,12 +99,12 @@ def build(mounts: Sequence[Mount]) -> None:
     # A scratch root on top of any directory: after the pivot that directory is uncovered again, below /old.
     kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=0755")  # noqa: S108
     os.chdir("/tmp")  # noqa: S108
-    os.mkdir("old", 0o700)  # noqa: PTH102
-    os.mkdir("new", 0o755)  # noqa: PTH102
+    os.mkdir("old", 0o700)
+    os.mkdir("new", 0o755)
     kernel.mount("tmpfs", "new", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=0755,size=16m")
     kernel.pivot_root(".", "old")
     os.chdir("/")
-    os.umask(0)
+    os.umask(0o022)
     for mount in mounts:
         _apply(mount)
     _read_only_root()
@@ -125,8 +128,8 @@ def _apply(step: Mount) -> None:
             _bind("/old" + step.source, target)
             kernel.protect(target, read_only=step.kind == "read-only")
         case "symlink":
-            _folder(os.path.dirname(target))  # noqa: PTH120
-            os.symlink(step.source, target)  # noqa: PTH211
+            _folder(os.path.dirname(target))
+            os.symlink(step.source, target)
         case "tmpfs" | "hide":
             _folder(target)
             data = f"mode=1777,size={step.size}" if step.kind == "tmpfs" else "mode=0555,size=4k"
@@ -143,10 +146,10 @@ def _apply(step: Mount) -> None:
 def _bind(source: str, target: str) -> None:
     # The machine's own links (/etc/resolv.conf, /home) are absolute: followed by hand, they stay below /old.
     source = "/old" + _real(source.removeprefix("/old"))
-    if os.path.isdir(source):  # noqa: PTH112
+    if os.path.isdir(source):
         _folder(target)
     else:
-        _folder(os.path.dirname(target))  # noqa: PTH120
+        _folder(os.path.dirname(target))
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
     kernel.mount(source, target, None, kernel.MS_BIND | kernel.MS_REC)
 
@@ -158,12 +161,12 @@ def _real(path: str, depth: int = 40) -> str:
     while parts:
         part = parts.pop(0)
         if part == "..":
-            done = os.path.dirname(done)  # noqa: PTH120
+            done = os.path.dirname(done)
             continue
         here = f"{done}/{part}"
-        if depth and os.path.islink("/old" + here):  # noqa: PTH114
+        if depth and os.path.islink("/old" + here):
             depth -= 1
-            link = os.readlink("/old" + here)  # noqa: PTH115
+            link = os.readlink("/old" + here)
             parts = [piece for piece in link.split("/") if piece not in {"", "."}] + parts
             done = "" if link.startswith("/") else done
             continue
@@ -180,15 +183,15 @@ def _devices(target: str) -> None:
         os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
         kernel.mount(f"/old/dev/{name}", place, None, kernel.MS_BIND)
     for name, link in LINKS.items():
-        os.symlink(link, f"{target}/{name}")  # noqa: PTH211
-    os.mkdir(f"{target}/pts", 0o755)  # noqa: PTH102
+        os.symlink(link, f"{target}/{name}")
+    os.mkdir(f"{target}/pts", 0o755)
     options = "newinstance,ptmxmode=0666,mode=0620"
     kernel.mount("devpts", f"{target}/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, options)
-    os.symlink("pts/ptmx", f"{target}/ptmx")  # noqa: PTH211
+    os.symlink("pts/ptmx", f"{target}/ptmx")
 
 
 def _folder(path: str) -> None:
-    os.makedirs(path, 0o755, exist_ok=True)  # noqa: PTH103
+    os.makedirs(path, 0o755, exist_ok=True)
 
 
 def main(_arguments: list[str]) -> None:

@@ -1,8 +1,8 @@
 """Write files into a home as its user, wherever its owner's links may point. Started by `inside`.
 
-On standard input, as for `enter`: ten digits, JSON, then the files' contents one after the other. Folders are walked one
-by one without following links, and a file is written aside and renamed, so that a link in its place is replaced, not
-followed. As root, the home is opened first and the rights given up before anything in it is touched.
+On standard input, as for `enter`: ten digits, JSON, then the files' contents one after the other. Folders are walked
+one by one without following links, and a file is written aside and renamed, so that a link in its place is replaced,
+not followed. As root, the home is opened first and the rights given up before anything in it is touched.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ def _walk(home: int, folders: list[str]) -> int:
 def _replace(folder: int, name: str, data: bytes) -> None:
     mode = 0o644
     with contextlib.suppress(FileNotFoundError):
-        before = os.stat(name, dir_fd=folder, follow_symlinks=False)  # noqa: PTH116
+        before = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISREG(before.st_mode):
             mode = stat.S_IMODE(before.st_mode) & 0o777
     aside = f".codehub-{os.getpid()}-{os.urandom(8).hex()}"
@@ -74,8 +74,8 @@ def _replace(folder: int, name: str, data: bytes) -> None:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             os.fchmod(fd, mode)
-        os.replace(aside, name, src_dir_fd=folder, dst_dir_fd=folder)  # noqa: PTH105
+        os.replace(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         with contextlib.suppress(OSError):
-            os.unlink(aside, dir_fd=folder)  # noqa: PTH108
+            os.unlink(aside, dir_fd=folder)
         raise

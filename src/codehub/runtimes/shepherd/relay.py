@@ -4,6 +4,9 @@ It runs inside the sandbox in the IDE's place, as its user, in a network namespa
 always free. `process` puts it before the command of a template that uses `{port}`.
 """
 
+# Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
+# ruff: noqa: PTH108
+
 import asyncio
 import contextlib
 import os
@@ -20,7 +23,7 @@ def main(arguments: list[str]) -> None:
 
 async def _serve(path: str, port: int, command: list[str]) -> int:
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)  # noqa: PTH108
+        os.unlink(path)
     program = await asyncio.create_subprocess_exec(*command)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _pass_on, program, number)

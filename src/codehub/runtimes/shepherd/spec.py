@@ -9,7 +9,10 @@ UMASK = 0o007  # the IDE's socket gets its directory's group (the proxy's), whic
 
 @dataclass(frozen=True)
 class Mount:
-    """One step of building what a sandbox sees: `bind`, `read-only`, `symlink`, `tmpfs`, `hide`, `folder`, `proc`, `dev`."""
+    """One step in building what a sandbox sees.
+
+    `kind`: bind, read-only, symlink, tmpfs, hide, folder, proc or dev.
+    """
 
     kind: str
     target: str
@@ -23,6 +26,7 @@ class Spec:
     isolation: str
     command: list[str]
     environment: dict[str, str] = field(repr=False)
+    user: str  # its name
     directory: str  # where it starts, as seen inside
     uid: int | None  # None: our own
     gid: int | None
@@ -33,6 +37,8 @@ class Spec:
     lock: str
     record: str  # exists while the workspace runs
     exit_file: str
+    socket_dir: str  # on the machine; made anew
+    socket_gid: int | None  # the proxy's group; None: the proxy is the same user as we
     log_dir: str
     log_max_bytes: int
     groups: list[str] = field(default_factory=list)  # control groups to run in

@@ -1,5 +1,8 @@
 """Who descends from whom, from /proc. Used by the shepherd to signal the IDE itself and to leave no orphan behind."""
 
+# Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
+# ruff: noqa: PTH123, PTH208
+
 import contextlib
 import os
 import signal
@@ -8,7 +11,7 @@ import signal
 def children(pid: int) -> list[int]:
     """The living and the dead, oldest first."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:  # noqa: PTH123 (no pathlib here)
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             return [int(word) for word in file.read().split()]
     except FileNotFoundError:  # a kernel without it, or no such process
         return [child for child in _all() if _parent(child) == pid]
@@ -19,7 +22,7 @@ def children(pid: int) -> list[int]:
 def ide_of(first: int) -> int | None:
     """The IDE inside a pid namespace: the child of its first process that was made first, and so is number 2."""
     for pid in children(first):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="utf-8") as file:  # noqa: PTH123
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="utf-8") as file:
             line = next((line for line in file if line.startswith("NSpid:")), "")
             if line.split()[-1:] == ["2"]:
                 return pid
@@ -61,12 +64,12 @@ def _descendants(pid: int) -> list[int]:
 
 
 def _all() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def _parent(pid: int) -> int:
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             text = file.read()
     except OSError:
         return 0

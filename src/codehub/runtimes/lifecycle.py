@@ -1,0 +1,110 @@
+"""Starting and ending what runs, through its shepherd. Called by `process`; each step may be killed and repeated."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+import signal
+
+from codehub.runtimes import files, launch, records
+from codehub.runtimes.base import RuntimeFailureError, StartFailedError
+from codehub.runtimes.layout import Place
+from codehub.runtimes.records import Running
+from codehub.runtimes.shepherd.spec import Spec
+from codehub.supervisor.processes import Identity
+
+START_SECONDS = 30.0
+KILL_SECONDS = 10.0  # from SIGKILL to dead: only a kernel that waits for a disk needs any
+BEGINNING_SECONDS = 15.0  # for a start by somebody else that is under way
+
+
+async def start(spec: Spec) -> None:
+    """Hand over to a shepherd; returns when it has the IDE's process, or had it already."""
+    process = await asyncio.create_subprocess_exec(
+        *launch.helper("main"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={},
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            said, complaint = await process.communicate(spec.dumps())
+    except TimeoutError:
+        raise RuntimeFailureError("the start does not come to an end") from None
+    if not said:
+        raise StartFailedError(complaint.decode(errors="replace").strip().rpartition("\n")[2] or "no shepherd")
+    if trouble := json.loads(said).get("error"):
+        raise StartFailedError(trouble)
+
+
+async def stop(place: Place, grace_seconds: float) -> None:
+    running = await _wait_for_record(place)
+    if running is None:
+        return
+    if running.alive and grace_seconds > 0:
+        running.shepherd.signal(signal.SIGTERM)  # which passes it on to the IDE inside
+        await gone(running.first, grace_seconds)
+    # The end of a pid namespace's first process is the end of all others in it, and only then is it seen as dead.
+    running.first.signal(signal.SIGKILL)
+    if not await gone(running.first, KILL_SECONDS):
+        raise RuntimeFailureError(f"process {running.first.pid} does not end, not even by SIGKILL")
+    if not await gone(running.shepherd, KILL_SECONDS):
+        running.shepherd.signal(signal.SIGKILL)
+        await gone(running.shepherd, KILL_SECONDS)
+    await asyncio.to_thread(clear_up, place, running)
+
+
+async def _wait_for_record(place: Place) -> Running | None:
+    """A start that is under way has the lock, but no record yet: wait until there is one or the other."""
+
+    def look() -> Running | None:
+        return records.read(place.record) or (
+            files.wait_for(
+                lambda: records.read(place.record), unless=lambda: files.is_free(place.lock), seconds=BEGINNING_SECONDS
+            )
+        )
+
+    return await asyncio.to_thread(look)
+
+
+async def gone(who: Identity, seconds: float) -> bool:
+    """Wait until exactly this process is dead; True when it is."""
+    try:
+        fd = os.pidfd_open(who.pid)
+    except ProcessLookupError:
+        return True
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    try:
+        if not who.alive():  # asked after opening: the descriptor is this process, or it is gone
+            return True
+        loop.add_reader(fd, ended.set)
+        async with asyncio.timeout(seconds):
+            await ended.wait()
+    except TimeoutError:
+        return False
+    else:
+        return True
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
+
+
+def clear_up(place: Place, running: Running) -> None:
+    """What a shepherd does at its end, for one that could not."""
+    if running.alive:
+        return
+    with contextlib.suppress(RuntimeFailureError), files.locked(place.lock):
+        if not place.record.exists() or records.read(place.record) != running:
+            return  # it did
+        if not place.exit_file.exists():
+            files.write_whole(place.exit_file, json.dumps({"code": None, "at": running.started_at.timestamp()}))
+        for group in running.groups:
+            with contextlib.suppress(OSError):
+                pathlib.Path(group).rmdir()
+        files.remove_tree(place.socket_dir)
+        place.record.unlink(missing_ok=True)

@@ -1,0 +1,207 @@
+"""Workspaces as processes on this machine: the embedded default. Made by `wiring`, called by the controller.
+
+A verb here is short: what a workspace sees is decided in `workload` and `sandbox`, its files are moved in `volumes`, it
+is started and ended in `lifecycle`, and what has to live on without us is its shepherd's.
+"""
+
+import asyncio
+import os
+import pathlib
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+
+from codehub.clock import Clock
+from codehub.runtimes import cgroups, connect, files, inside, isolation, lifecycle, logs, records, sandbox, workload
+from codehub.runtimes.base import (
+    Container,
+    ExecResult,
+    Exit,
+    IsolationUnavailableError,
+    RuntimeFailureError,
+    StartFailedError,
+    Volume,
+    Workload,
+)
+from codehub.runtimes.config import RuntimeConfig
+from codehub.runtimes.isolation import Isolation
+from codehub.runtimes.layout import Layout, Place
+from codehub.runtimes.sandbox import Room
+from codehub.runtimes.volumes import Meta, Volumes
+from codehub.supervisor.privileges import Account
+from codehub.templates.model import Template
+
+ANSWER_SECONDS = 1.0
+EXIT_TAIL = 4096
+
+
+class ProcessRuntime:
+    name = "process"
+
+    def __init__(self, data_dir: pathlib.Path, config: RuntimeConfig, account: Account | None, clock: Clock) -> None:
+        self._as_root = os.geteuid() == 0
+        self._layout = Layout(data_dir)
+        self._config = config
+        self._account = account
+        self._clock = clock
+        self._volumes = Volumes(self._layout, config.uid_base if self._as_root else None)
+        self._setting: workload.Setting | None = None
+        self._groups: cgroups.Groups | None = None
+
+    async def containers(self) -> Mapping[str, Container]:
+        found = await asyncio.to_thread(records.read_all, self._layout.running)
+        return {running.workspace_id: running.container() for running in found}
+
+    async def volumes(self, ids: Collection[str]) -> Mapping[str, Volume]:
+        def look() -> dict[str, Volume]:
+            return {name: found for name in ids if (found := self._volumes.look(name))}
+
+        return await asyncio.to_thread(look)
+
+    async def answers(self, container: Container, template: Template) -> bool:
+        base = "" if template.strip_prefix else f"/w/{container.workspace_id}"
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await connect.status_of(container.address, base + template.ready) < 500
+        except (OSError, ValueError, TimeoutError):
+            return False
+
+    async def isolation(self) -> Isolation:
+        """How workspaces are kept apart here; for `doctor`, and looked for before each start until there is a way."""
+        return (await self._look_around()).isolation
+
+    async def limits(self) -> cgroups.Groups:
+        """Whether limits can be set here, and if not, why."""
+        if self._groups is None:
+            self._groups = await asyncio.to_thread(cgroups.find, self._layout.data_dir)
+        return self._groups
+
+    async def create_volume(self, workspace_id: str, generation: str) -> None:
+        await self._in_thread(lambda: self._volumes.create(workspace_id, generation))
+
+    async def place_volume(self, workspace_id: str, generation: str, staged: pathlib.Path, restored_from: str) -> None:
+        await self._in_thread(lambda: self._volumes.place(workspace_id, generation, staged, restored_from))
+
+    def staging(self, workspace_id: str, generation: str) -> pathlib.Path:
+        self._layout.prepare(as_root=self._as_root)
+        return self._volumes.staging(workspace_id, generation)
+
+    def volume_path(self, workspace_id: str) -> pathlib.Path:
+        return self._layout.of(workspace_id).home
+
+    async def delete_volume(self, workspace_id: str, generation: str) -> None:
+        await self._in_thread(lambda: self._volumes.delete(workspace_id, generation))
+
+    async def park_volume(self, workspace_id: str, generation: str) -> None:
+        await self._in_thread(lambda: self._volumes.park(workspace_id, generation))
+
+    async def unpark_volume(self, workspace_id: str, generation: str) -> None:
+        await self._in_thread(lambda: self._volumes.unpark(workspace_id, generation))
+
+    async def start(self, workload_: Workload) -> None:
+        place = self._layout.of(workload_.workspace_id)
+        running = records.read(place.record)
+        if running and running.alive:
+            return
+        if running:
+            await asyncio.to_thread(lifecycle.clear_up, place, running)
+        setting = await self._look_around()
+        if setting.isolation.kind is None:
+            raise IsolationUnavailableError(f"nothing can keep workspaces apart here: {setting.isolation.reason}")
+        process = workload.process_of(workload_)
+        meta = await asyncio.to_thread(self._volumes.meta, workload_.workspace_id)
+        await self._check_quota(workload_)
+        room = workload.room_of(workload_, process, place, meta.uid, setting)
+        groups = (await self.limits()).create(workload_.workspace_id, workload_.template.limits)
+        await self._in_thread(lambda: self._furnish(place, room))
+        await lifecycle.start(workload.spec_of(workload_, place, room, setting, groups))
+
+    async def stop(self, workspace_id: str, grace_seconds: float) -> None:
+        await lifecycle.stop(self._layout.of(workspace_id), grace_seconds)
+
+    async def last_exit(self, workspace_id: str) -> Exit | None:
+        place = self._layout.of(workspace_id)
+        ended = records.read_exit(place.exit_file)
+        left = records.read(place.record)
+        if ended is None and (left is None or left.alive):
+            return None
+        tail = await asyncio.to_thread(logs.tail, place.log, EXIT_TAIL)
+        code, at = ended or (None, None)
+        return Exit(code, tail.decode(errors="replace"), at)
+
+    async def exec(
+        self,
+        workspace_id: str,
+        command: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout_seconds: float = 60.0,
+        max_output: int = 1_000_000,
+    ) -> ExecResult:
+        running = records.read(self._layout.of(workspace_id).record)
+        if running is None or not running.alive:
+            raise RuntimeFailureError("the workspace is not running")
+        environment = workload.basic_environment(workspace_id, running.user, running.directory, self._layout.data_dir)
+        return await inside.run(
+            running, command, environment, stdin=stdin, timeout_seconds=timeout_seconds, max_output=max_output
+        )
+
+    async def put(self, workspace_id: str, files: Mapping[str, bytes]) -> None:
+        meta: Meta = await asyncio.to_thread(self._volumes.meta, workspace_id)
+        await inside.put(self._layout.of(workspace_id).home, meta, files)
+
+    async def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
+        folder = self._layout.of(workspace_id).log
+        if not follow:
+            yield await asyncio.to_thread(logs.tail, folder, tail_bytes)
+            return
+        async for piece in logs.follow(folder, self._clock, tail_bytes):
+            yield piece
+
+    async def disk_usage(self, workspace_id: str) -> int:
+        return await inside.disk_usage(self._layout.of(workspace_id).home, self._config.disk_usage_seconds)
+
+    async def close(self) -> None:
+        """What runs has its shepherd; only groups without anybody in them are taken away."""
+        if self._groups:
+            self._groups.leave()
+
+    async def _in_thread(self, work: Callable[[], None]) -> None:
+        def prepared() -> None:
+            self._layout.prepare(as_root=self._as_root)
+            work()
+
+        try:
+            await asyncio.to_thread(prepared)
+        except OSError as e:
+            raise RuntimeFailureError(f"{e.strerror}: {e.filename}") from e
+
+    async def _look_around(self) -> workload.Setting:
+        if self._setting is None or self._setting.isolation.kind is None:
+            self._setting = await asyncio.to_thread(self._find_setting)
+        return self._setting
+
+    def _find_setting(self) -> workload.Setting:
+        self._layout.prepare(as_root=self._as_root)
+        machine = isolation.look(self._layout.data_dir, self._layout.sockets.parent)
+        found = isolation.find(self._config, machine)
+        return workload.Setting(self._layout.data_dir, self._config, self._account, found, machine)
+
+    async def _check_quota(self, workload_: Workload) -> None:
+        allowed = workload_.template.limits.disk_mb
+        if allowed and (used := await self.disk_usage(workload_.workspace_id) >> 20) > allowed:
+            raise StartFailedError(f"the home takes {used} MB, and {allowed} MB are allowed: make room first")
+
+    def _furnish(self, place: Place, room: Room) -> None:
+        """What lies ready before a start, and may be written again at any time."""
+        place.etc.mkdir(mode=0o755, exist_ok=True)
+        uid = os.getuid() if room.uid is None else room.uid
+        gid = os.getgid() if room.uid is None else room.uid
+        try:
+            hosts = pathlib.Path("/etc/hosts").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            hosts = "127.0.0.1 localhost\n::1 localhost"
+        for name, text in sandbox.etc_files(room, hosts, uid, gid).items():
+            files.write_whole(place.etc / name, text, 0o644)
+        place.log.mkdir(mode=0o700, exist_ok=True)
+        if self._account:  # the API shows logs, and is not root
+            os.chown(place.log, 0, self._account.gid)
+            place.log.chmod(0o2750)

@@ -1,0 +1,176 @@
+"""A real S3 server for the tests, and a wire to it that can be slow or be cut."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import obstore
+from obstore.store import S3Store
+
+ACCESS, SECRET, BUCKET = "archivist", "a-secret-for-tests", "homes"
+_CONFIG = {
+    "identities": [
+        {
+            "name": "tests",
+            "credentials": [{"accessKey": ACCESS, "secretKey": SECRET}],
+            "actions": ["Admin", "Read", "List", "Tagging", "Write"],
+        }
+    ]
+}
+
+
+@dataclass(frozen=True)
+class S3Server:
+    port: int
+    filer_port: int
+
+    def environment(self, port: int | None = None, secret: str = SECRET) -> dict[str, str]:
+        return {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port or self.port}",
+            "AWS_ACCESS_KEY_ID": ACCESS,
+            "AWS_SECRET_ACCESS_KEY": secret,
+            "AWS_REGION": "us-east-1",
+        }
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for item in sockets:
+            item.bind(("127.0.0.1", 0))
+        return [item.getsockname()[1] for item in sockets]
+
+
+@contextlib.contextmanager
+def running_server() -> Iterator[S3Server]:
+    folder = Path(tempfile.mkdtemp(prefix="codehub-s3-"))
+    (folder / "s3.json").write_text(json.dumps(_CONFIG))
+    names = ["master.port", "volume.port", "filer.port", "s3.port"]
+    names += [f"{name}.grpc" for name in names]
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
+    command = [str(Path(sys.executable).parent / "weed"), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
+    command += [f"-dir={folder}", "-filer", "-s3", f"-s3.config={folder / 's3.json'}", "-master.volumeSizeLimitMB=100"]
+    command += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-volume.max=0"]
+    command += [f"-{name}={port}" for name, port in ports.items()]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    try:
+        server = S3Server(ports["s3.port"], ports["filer.port"])
+        _wait_until_it_stores(server, process, folder / "log")
+        yield server
+    finally:
+        process.send_signal(signal.SIGKILL)  # it does not end by asking
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_until_it_stores(server: S3Server, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    """Up is when a bucket exists and an object can be put into it."""
+    for _ in range(600):
+        assert process.poll() is None, log.read_text(errors="replace")[-3000:]
+        with contextlib.suppress(Exception):
+            _make_bucket(server)
+            return
+        time.sleep(0.1)
+    raise AssertionError(log.read_text(errors="replace")[-3000:])
+
+
+def _make_bucket(server: S3Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=1):
+        pass
+    store = S3Store(
+        BUCKET,
+        endpoint=f"http://127.0.0.1:{server.port}",
+        access_key_id=ACCESS,
+        secret_access_key=SECRET,
+        region="us-east-1",
+        client_options={"allow_http": True},
+        retry_config={"max_retries": 0},
+    )
+    # obstore does not make buckets, but it signs the request that does.
+    url = obstore.sign(store, "PUT", "", timedelta(seconds=60))
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=5).close()  # noqa: S310
+    obstore.put(store, "probe", b"x")
+    obstore.delete(store, "probe")
+
+
+class Wire:
+    """A relay to the server. `budget` bytes go through to it, then what `then` says happens to every connection."""
+
+    def __init__(self, target: int) -> None:
+        self.port = 0
+        self.carried = 0
+        self._target = target
+        self._budget: int | None = None
+        self._then = ""
+        self._open: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def after(self, budget: int, then: str) -> None:
+        """`cut`: connections break and none is taken. `hang`: nothing moves any more."""
+        assert then in {"cut", "hang"}
+        self._budget, self._then = self.carried + budget, then
+
+    def mend(self) -> None:
+        self._budget = None
+
+    def _broken(self) -> bool:
+        return self._budget is not None and self.carried >= self._budget
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._broken() and self._then == "cut":
+            writer.transport.abort()
+            return
+        upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", self._target)
+        self._open |= {writer, upstream}
+        pumps = [self._pump(reader, upstream), self._pump(upstream_reader, writer)]
+        tasks = [asyncio.create_task(pump) for pump in pumps]
+        self._tasks.update(tasks)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for end in (writer, upstream):
+            end.transport.abort()
+        self._open -= {writer, upstream}
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while data := await reader.read(16384):
+                self.carried += len(data)
+                if self._broken() and self._then == "cut":
+                    return
+                while self._broken():
+                    await asyncio.sleep(0.05)
+                writer.write(data)
+                await writer.drain()
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for writer in self._open:
+            writer.transport.abort()
+
+
+@contextlib.asynccontextmanager
+async def wire_to(server: S3Server) -> AsyncIterator[Wire]:
+    wire = Wire(server.port)
+    listener = await asyncio.start_server(wire.serve, "127.0.0.1", 0)
+    wire.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield wire
+    finally:
+        listener.close()
+        wire.close()
+        await asyncio.sleep(0)

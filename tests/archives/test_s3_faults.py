@@ -1,0 +1,125 @@
+"""A real S3 server behind a bad wire: refused, slow, cut in the middle. Nothing counts that is not whole."""
+
+import asyncio
+import os
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from codehub.archives import service
+from codehub.archives.model import ObjectStoreError, key_base
+from codehub.archives.objects import ObjectStore, open_store
+from tests.archives import s3, trees
+from tests.archives.conftest import IMPATIENT, NOW, point_at
+from tests.archives.test_service import KEY, stored_keys, workers_on
+
+BASE = key_base("w1", "op1", 7)
+MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture
+async def wire(s3_server: s3.S3Server) -> AsyncIterator[s3.Wire]:
+    async with s3.wire_to(s3_server) as made:
+        yield made
+
+
+@pytest.fixture
+def far_store(s3_server: s3.S3Server, wire: s3.Wire, s3_url: str, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    """The store, seen through the wire."""
+    point_at(monkeypatch, s3_server.environment(port=wire.port))
+    return open_store(s3_url, IMPATIENT)
+
+
+@pytest.mark.parametrize("fault", ["cut", "hang"])
+@pytest.mark.parametrize("after", [0, 5 * MEGABYTE, 30 * MEGABYTE], ids=["at once", "in a part", "between parts"])
+async def test_an_upload_that_fails_commits_nothing_and_works_when_the_wire_is_mended(
+    far_store: ObjectStore, wire: s3.Wire, large_home: Path, fault: str, after: int
+) -> None:
+    wire.after(after, fault)
+    with pytest.raises(ObjectStoreError):
+        await service.archive(large_home, far_store, BASE, now=NOW)
+    assert workers_on(large_home) == []
+    wire.mend()
+    assert await service.committed(far_store, "w1", "op1") is None
+    archived = await service.archive(large_home, far_store, BASE, now=NOW)
+    assert await service.verify(far_store, KEY) == archived.meta
+
+
+@pytest.mark.parametrize("fault", ["cut", "hang"])
+async def test_a_download_that_fails_is_not_taken_for_a_broken_archive(
+    far_store: ObjectStore, wire: s3.Wire, large_home: Path, staging: Path, fault: str
+) -> None:
+    await service.archive(large_home, far_store, BASE, now=NOW)
+    wire.after(15 * MEGABYTE, fault)
+    with pytest.raises(ObjectStoreError):
+        await service.restore(far_store, KEY, staging, None, trees.PLENTY)
+    assert workers_on(staging) == []
+    wire.mend()
+    for left in staging.iterdir():
+        left.unlink()
+    await service.restore(far_store, KEY, staging, None, trees.PLENTY)
+    assert trees.picture(staging) == trees.picture(large_home)
+
+
+async def test_a_cancelled_upload_leaves_no_hidden_parts(s3_server: s3.S3Server, s3_url: str, large_home: Path) -> None:
+    store = open_store(s3_url)
+    begun = hidden_uploads(s3_server)
+    task = asyncio.create_task(service.archive(large_home, store, BASE, now=NOW))
+    while hidden_uploads(s3_server) == begun:
+        assert not task.done()
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert hidden_uploads(s3_server) == begun
+    assert await stored_keys(store) == []
+    assert workers_on(large_home) == []
+    await service.archive(large_home, store, BASE, now=NOW)
+    await service.verify(store, KEY)
+
+
+def hidden_uploads(server: s3.S3Server) -> set[str]:
+    """Uploads in parts that are neither complete nor given up, as the server's own file listing shows them."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{server.filer_port}/buckets/{s3.BUCKET}/.uploads/?limit=1000",
+        headers={"Accept": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+            listed = s3.json.load(answer)["Entries"] or []
+    except urllib.error.HTTPError:
+        return set()
+    return {os.path.basename(item["FullPath"]) for item in listed}
+
+
+async def test_a_server_that_is_not_there_is_unreachable(
+    s3_server: s3.S3Server, s3_url: str, large_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (nobody,) = s3.free_ports(1)
+    point_at(monkeypatch, s3_server.environment(port=nobody))
+    store = open_store(s3_url, IMPATIENT)
+    for attempt in (
+        service.archive(large_home, store, BASE, now=NOW),
+        service.verify(store, KEY),
+        service.points(store, "w1"),
+        service.delete(store, KEY),
+        store.put("w1/a/1/b", b"x"),
+    ):
+        with pytest.raises(ObjectStoreError) as raised:
+            await attempt
+        assert raised.value.code == "Unreachable"
+
+
+async def test_wrong_credentials_and_a_missing_bucket_are_not_a_missing_archive(
+    s3_server: s3.S3Server, s3_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = open_store("s3://no-such-bucket/x", IMPATIENT)
+    point_at(monkeypatch, s3_server.environment(secret="wrong"))
+    stranger = open_store(s3_url, IMPATIENT)
+    for store in (nowhere, stranger):
+        with pytest.raises(ObjectStoreError):
+            await store.put("w1/a/1/b", b"x")
+        with pytest.raises(ObjectStoreError):
+            await service.verify(store, KEY)

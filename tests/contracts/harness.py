@@ -1,0 +1,92 @@
+"""Runtimes under test, by name, and what a test needs to look at them from outside."""
+
+import asyncio
+import contextlib
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
+
+from codehub.clock import SystemClock
+from codehub.runtimes.base import Container, Workload
+from codehub.runtimes.config import RuntimeConfig
+from codehub.runtimes.process import ProcessRuntime
+from codehub.supervisor.privileges import service_account
+from codehub.templates.model import Template
+
+T = TypeVar("T")
+# Namespaces are tested everywhere; bubblewrap where it is installed, which `make test` says at its start.
+KINDS = ["namespaces", *(["bubblewrap"] if shutil.which("bwrap") else [])]
+
+
+def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> ProcessRuntime:
+    config = RuntimeConfig(isolation=kind, log_max_bytes=1 << 20, **changes)  # type: ignore[arg-type]
+    return ProcessRuntime(data_dir, config, service_account(None), SystemClock())
+
+
+@contextlib.asynccontextmanager
+async def fresh_runtime(kind: str, **changes: object) -> AsyncIterator[tuple[ProcessRuntime, pathlib.Path]]:
+    """A runtime on an empty data directory; whatever a test leaves running is ended."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
+    folder.chmod(0o755)
+    runtime = open_runtime(folder / "data", kind, **changes)
+    try:
+        yield runtime, folder / "data"
+    finally:
+        for name in await runtime.containers():
+            await runtime.stop(name, 0)
+        await runtime.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def until(look: Callable[[], Awaitable[T]], seconds: float = 30.0) -> T:
+    """Ask again until the answer is true; how long that takes is nobody's business."""
+    async with asyncio.timeout(seconds):
+        while not (found := await look()):
+            await asyncio.sleep(0.02)
+        return found
+
+
+async def running(runtime: ProcessRuntime, workload: Workload) -> Container:
+    """Start it, with a volume, and wait until it answers."""
+    await runtime.create_volume(workload.workspace_id, "g1")
+    await runtime.start(workload)
+    return await answering(runtime, workload.workspace_id, workload.template)
+
+
+async def answering(runtime: ProcessRuntime, workspace_id: str, template: Template) -> Container:
+    async def look() -> Container | None:
+        container = (await runtime.containers()).get(workspace_id)
+        return container if container and await runtime.answers(container, template) else None
+
+    found = await until(look)
+    assert found
+    return found
+
+
+async def ended(runtime: ProcessRuntime, workspace_id: str) -> None:
+    async def look() -> bool:
+        return workspace_id not in await runtime.containers() and await runtime.last_exit(workspace_id) is not None
+
+    await until(look)
+
+
+async def log_has(runtime: ProcessRuntime, workspace_id: str, text: bytes) -> bytes:
+    async def look() -> bytes:
+        found = b"".join([piece async for piece in runtime.logs(workspace_id)])
+        return found if text in found else b""
+
+    return await until(look)
+
+
+def processes_of(uid_or_marker: str) -> list[int]:
+    """Processes anywhere on this machine whose environment names the marker."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if uid_or_marker.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+    return found

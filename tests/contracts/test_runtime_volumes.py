@@ -1,0 +1,194 @@
+"""What every runtime must do with volumes: made, swapped in, parked, destroyed, measured, written to; by generation."""
+
+import os
+import pathlib
+
+import pytest
+
+from codehub.runtimes.base import RuntimeFailureError, StartFailedError, Volume
+from codehub.runtimes.process import ProcessRuntime
+from codehub.templates.model import ResourceLimits
+from tests.contracts.harness import running
+from tests.contracts.workloads import server, workload
+
+
+async def test_a_volume_is_made_once_and_keeps_its_generation(runtime: ProcessRuntime) -> None:
+    await runtime.create_volume("w1", "g1")
+    (runtime.volume_path("w1") / "note").write_text("kept")
+    await runtime.create_volume("w1", "g1")
+    await runtime.create_volume("w1", "g2")
+    assert await runtime.volumes(["w1", "w2"]) == {"w1": Volume("w1", "g1")}
+    assert (runtime.volume_path("w1") / "note").read_text() == "kept"
+
+
+async def test_only_the_generation_that_is_meant_is_destroyed(runtime: ProcessRuntime) -> None:
+    await runtime.create_volume("w1", "g2")
+    await runtime.delete_volume("w1", "g1")
+    assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g2")}
+    for _ in range(2):
+        await runtime.delete_volume("w1", "g2")
+        assert await runtime.volumes(["w1"]) == {}
+
+
+async def test_nothing_is_left_of_a_destroyed_workspace(runtime: ProcessRuntime, folder: pathlib.Path) -> None:
+    await running(runtime, workload(server()))
+    await runtime.stop("w1", 10)
+    await runtime.delete_volume("w1", "g1")
+    assert [path for path in folder.rglob("*") if "w1" in path.name] == []
+
+
+async def test_a_running_workspace_keeps_its_volume(runtime: ProcessRuntime) -> None:
+    await running(runtime, workload(server()))
+    for verb in (runtime.delete_volume("w1", "g1"), runtime.park_volume("w1", "g1")):
+        with pytest.raises(RuntimeFailureError, match="running"):
+            await verb
+    assert (await runtime.volumes(["w1"]))["w1"] == Volume("w1", "g1")
+
+
+async def test_a_restored_volume_is_swapped_in_whole_and_remembers_where_it_came_from(runtime: ProcessRuntime) -> None:
+    staged = runtime.staging("w1", "g7")
+    (staged / "project").mkdir()
+    (staged / "project" / "main.py").write_text("print()")
+    assert await runtime.volumes(["w1"]) == {}
+    for _ in range(2):
+        await runtime.place_volume("w1", "g7", staged, "w1/op/1/home.tar.zst")
+        assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g7", "w1/op/1/home.tar.zst")}
+    await runtime.start(workload(server()))
+    owners = await runtime.exec(
+        "w1", ["sh", "-c", "echo more >> project/main.py && stat -c %U . project project/main.py"]
+    )
+    assert owners.output.split() == [b"alice"] * 3
+
+
+async def test_a_volume_is_never_replaced_by_a_restore(runtime: ProcessRuntime) -> None:
+    await runtime.create_volume("w1", "g1")
+    staged = runtime.staging("w1", "g2")
+    with pytest.raises(RuntimeFailureError, match="generation g1"):
+        await runtime.place_volume("w1", "g2", staged, "key")
+    assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g1")}
+
+
+async def test_what_an_earlier_restore_left_is_not_mixed_in(runtime: ProcessRuntime) -> None:
+    (runtime.staging("w1", "g1") / "half").write_text("half")
+    staged = runtime.staging("w1", "g1")
+    assert list(staged.iterdir()) == []
+    (staged / "whole").write_text("whole")
+    await runtime.place_volume("w1", "g1", staged, "key")
+    assert [path.name for path in runtime.volume_path("w1").iterdir()] == ["whole"]
+
+
+async def test_a_restore_killed_between_its_two_renames_is_carried_on(runtime: ProcessRuntime) -> None:
+    staged = runtime.staging("w1", "g1")
+    (staged / "file").write_text("x")
+    placing = staged.with_name("placing-g1")
+    placing.mkdir()
+    staged.rename(placing / "home")
+    await runtime.place_volume("w1", "g1", staged, "key")
+    assert (runtime.volume_path("w1") / "file").read_text() == "x"
+
+
+async def test_a_volume_half_made_by_a_killed_call_is_in_nobodys_way(
+    runtime: ProcessRuntime, folder: pathlib.Path
+) -> None:
+    left = folder / "workspaces" / "homes" / "w1" / "new-0123"
+    left.mkdir(parents=True)
+    assert await runtime.volumes(["w1"]) == {}
+    await runtime.create_volume("w1", "g1")
+    assert not left.exists()
+
+
+async def test_a_parked_volume_is_kept_and_not_startable_until_it_is_taken_back(runtime: ProcessRuntime) -> None:
+    await runtime.create_volume("w1", "g1")
+    (runtime.volume_path("w1") / "note").write_text("kept")
+    await runtime.park_volume("w1", "g0")
+    assert not (await runtime.volumes(["w1"]))["w1"].parked
+    for _ in range(2):
+        await runtime.park_volume("w1", "g1")
+        assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g1", parked=True)}
+    with pytest.raises(RuntimeFailureError):
+        await runtime.start(workload(server()))
+    await runtime.unpark_volume("w1", "g0")
+    assert (await runtime.volumes(["w1"]))["w1"].parked
+    for _ in range(2):
+        await runtime.unpark_volume("w1", "g1")
+        assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g1")}
+    assert (runtime.volume_path("w1") / "note").read_text() == "kept"
+
+
+async def test_a_parked_volume_is_destroyed_by_its_generation(runtime: ProcessRuntime) -> None:
+    await runtime.create_volume("w1", "g1")
+    await runtime.park_volume("w1", "g1")
+    await runtime.delete_volume("w1", "g1")
+    assert await runtime.volumes(["w1"]) == {}
+
+
+async def test_a_home_deeper_than_any_path_can_be_measured_and_destroyed(runtime: ProcessRuntime) -> None:
+    await running(runtime, workload(server()))
+    dig = "import os\nfor _ in range(3000): os.mkdir('deep-deep-deep'); os.chdir('deep-deep-deep')"
+    assert (await runtime.exec("w1", ["python3", "-c", dig])).exit_code == 0
+    assert await runtime.disk_usage("w1") > 3000 * 1024
+    await runtime.stop("w1", 10)
+    await runtime.delete_volume("w1", "g1")
+    assert await runtime.volumes(["w1"]) == {}
+
+
+async def test_disk_use_is_what_is_really_taken(runtime: ProcessRuntime) -> None:
+    await runtime.create_volume("w1", "g1")
+    empty = await runtime.disk_usage("w1")
+    await runtime.put("w1", {"big": os.urandom(3 << 20)})
+    with (runtime.volume_path("w1") / "sparse").open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    used = await runtime.disk_usage("w1") - empty
+    assert 3 << 20 <= used < 4 << 20
+
+
+async def test_a_home_beyond_its_quota_does_not_start_and_says_so(runtime: ProcessRuntime) -> None:
+    await runtime.create_volume("w1", "g1")
+    await runtime.put("w1", {"big": os.urandom(3 << 20)})
+    with pytest.raises(StartFailedError, match="3 MB, and 2 MB are allowed"):
+        await runtime.start(workload(server(limits=ResourceLimits(disk_mb=2))))
+    await runtime.start(workload(server(limits=ResourceLimits(disk_mb=4))))
+
+
+async def test_files_are_put_into_the_home_whether_it_runs_or_not(runtime: ProcessRuntime) -> None:
+    await runtime.create_volume("w1", "g1")
+    await runtime.put("w1", {"a/b/c.txt": b"one", "top": b""})
+    await running(runtime, workload(server()))
+    await runtime.put("w1", {"a/b/c.txt": b"two"})
+    shown = await runtime.exec("w1", ["sh", "-c", "cat a/b/c.txt; stat -c ' %U %a' a a/b/c.txt top"])
+    assert shown.output.split() == [b"two", *(b"alice 755 alice 644 alice 644".split())]
+
+
+async def test_a_put_keeps_a_files_mode(runtime: ProcessRuntime) -> None:
+    await running(runtime, workload(server()))
+    await runtime.exec("w1", ["sh", "-c", "touch run.sh; chmod 700 run.sh"])
+    await runtime.put("w1", {"run.sh": b"#!/bin/sh\necho ran\n"})
+    assert (await runtime.exec("w1", ["./run.sh"])).output == b"ran\n"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../out", "a/../../out", "", "a//b", ".", "a\0b"])
+async def test_a_path_outside_the_home_is_refused(runtime: ProcessRuntime, path: str) -> None:
+    await runtime.create_volume("w1", "g1")
+    with pytest.raises(RuntimeFailureError):
+        await runtime.put("w1", {path: b"x"})
+
+
+async def test_links_in_a_home_lead_nothing_out_of_it(runtime: ProcessRuntime, tmp_path: pathlib.Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("untouched")
+    outside.chmod(0o777)
+    (outside / "secret").chmod(0o666)
+    await runtime.create_volume("w1", "g1")
+    home = runtime.volume_path("w1")
+    (home / "way").symlink_to(outside)
+    (home / "file").symlink_to(outside / "secret")
+    (home / "up").symlink_to("..")
+    for path in ("way/secret", "way/new/file", "up/meta.json"):
+        with pytest.raises(RuntimeFailureError, match="link"):
+            await runtime.put("w1", {path: b"changed"})
+    await runtime.put("w1", {"file": b"changed"})
+    assert (outside / "secret").read_text() == "untouched"
+    assert [path.name for path in outside.iterdir()] == ["secret"]
+    assert (home / "file").read_text() == "changed"
+    assert (await runtime.volumes(["w1"]))["w1"].generation == "g1"

@@ -1,0 +1,144 @@
+"""Which headers pass: nothing of the platform's reaches a workspace, nothing of a workspace's sets the platform's state."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from codehub.proxy.headers import workspace_hygiene
+from codehub.proxy.model import Forward
+from tests.proxy.harness import Proxy, Seen, ToOne, Upstream, exchange, one_answer, proxied
+
+WORKSPACE = workspace_hygiene(frozenset({b"codehub", b"__host-codehub"}), b"codehub-w-")
+
+
+def sent(*fields: bytes, target: bytes = b"/w/abc/x", **forward: object) -> Seen:
+    """What the upstream of a workspace gets."""
+    forward.setdefault("hygiene", WORKSPACE)
+    with proxied(**forward) as (proxy, upstream):  # type: ignore[arg-type]
+        lines = b"".join(field + b"\r\n" for field in fields)
+        exchange(
+            proxy, b"GET " + target + b" HTTP/1.1\r\nHost: lab.example:8000\r\nConnection: close\r\n" + lines + b"\r\n"
+        )
+    return upstream.seen[0]
+
+
+def received(*fields: bytes) -> list[tuple[bytes, bytes]]:
+    """What the browser gets of a workspace's answer."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + b"".join(f + b"\r\n" for f in fields) + b"\r\n"
+    with proxied(answer=answer, hygiene=WORKSPACE) as (proxy, _):
+        got = one_answer(exchange(proxy, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+    return [(k, v) for k, v in got.headers if k not in {b"content-length", b"connection"}]
+
+
+def test_upstreams_are_told_who_asked() -> None:
+    seen = sent()
+    assert seen.header(b"host") == b"lab.example:8000"
+    assert seen.header(b"x-forwarded-for") == b"127.0.0.1"
+    assert seen.header(b"x-forwarded-proto") == b"http"
+    assert seen.header(b"x-forwarded-host") == b"lab.example:8000"
+
+
+def test_what_a_stranger_says_about_who_asked_is_dropped() -> None:
+    lies = (
+        b"X-Forwarded-For: 1.2.3.4",
+        b"X-Forwarded-Proto: https",
+        b"X-Forwarded-Host: bank.example",
+        b"Forwarded: for=x",
+    )
+    more = (
+        b"X-Real-IP: 1.2.3.4",
+        b"X_Forwarded_For: 1.2.3.4",
+        b"x-forwarded-PORT: 1",
+        b"X-Forwarded-Prefix: /",
+        b"X-Scheme: x",
+    )
+    names = {key for key, _ in sent(*lies, *more).headers}
+    assert names == {b"host", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"}
+    assert sent(*lies, *more).header(b"x-forwarded-for") == b"127.0.0.1"
+
+
+def test_a_trusted_proxy_is_believed() -> None:
+    upstream = Upstream()
+    proxy = Proxy(ToOne(Forward(upstream.address)), trusted=(ip_network("127.0.0.0/8"),))
+    told = b"X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: lab.example\r\n"
+    odd = b"X-Forwarded-Proto: gopher\r\nX-Forwarded-Host: a b\r\n"
+    for lines in (told, odd):
+        exchange(proxy, b"GET / HTTP/1.1\r\nHost: inner\r\nConnection: close\r\n" + lines + b"\r\n")
+    first, second = upstream.seen
+    assert first.header(b"x-forwarded-for") == b"192.0.2.7, 127.0.0.1"
+    assert (first.header(b"x-forwarded-proto"), first.header(b"x-forwarded-host")) == (b"https", b"lab.example")
+    assert (second.header(b"x-forwarded-proto"), second.header(b"x-forwarded-host")) == (b"http", b"inner")
+    proxy.close()
+    upstream.close()
+
+
+@pytest.mark.parametrize(("cookies", "kept"), [
+    (b"a=1; codehub=secret; b=2", b"a=1; b=2"),
+    (b"codehub=secret", None),
+    (b"__Host-codehub=secret; a=1", b"a=1"),
+    (b"__HOST-CodeHub=secret;a=1", b"a=1"),
+    (b"codehub-w-abc=secret; x=codehub=1", b"x=codehub=1"),
+    (b"codehub", None),
+    (b" codehub =secret;;  a=1 ;", b"a=1"),
+    (b"mycodehub=1; codehubber=2", b"mycodehub=1; codehubber=2"),
+    (b"a=1\r\nCookie: codehub=secret\r\nCookie: b=2", b"a=1, b=2"),
+    (b'a="x; codehub=secret; y"', b'a="x; y"'),
+])  # fmt: skip
+def test_the_platforms_cookies_stay_outside(cookies: bytes, kept: bytes | None) -> None:
+    assert sent(b"Cookie: " + cookies).header(b"cookie") == kept
+
+
+def test_authorization_does_not_reach_a_workspace() -> None:
+    seen = sent(b"Authorization: Bearer x", b"Proxy-Authorization: y", b"authorization_: z")
+    assert {key for key, _ in seen.headers} & {b"authorization", b"proxy-authorization"} == set()
+
+
+def test_what_connection_names_stays_on_its_hop_but_never_the_framing() -> None:
+    seen = sent(b"Connection: x-a, host, content-length, keep-alive", b"X-A: 1", b"X-B: 2", b"Content-Length: 0")
+    assert seen.header(b"x-a") is None
+    assert (seen.header(b"x-b"), seen.header(b"host"), seen.header(b"content-length")) == (
+        b"2",
+        b"lab.example:8000",
+        b"0",
+    )
+
+
+def test_a_route_may_drop_and_add_headers() -> None:
+    seen = sent(
+        b"X-Drop: 1", b"X_Drop: 2", b"X-User: eve", drop=frozenset({b"x-drop", b"x-user"}), add=((b"X-User", b"ada"),)
+    )
+    assert (seen.header(b"x-drop"), seen.header(b"x-user")) == (None, b"ada")
+
+
+@pytest.mark.parametrize(("target", "arrives"), [
+    (b"/w/abc/lab?x=1", b"/lab?x=1"), (b"/w/abc/", b"/"), (b"/w/abc", b"/"), (b"/w/abc?x", b"/?x"), (b"/w/abc//x", b"//x"),
+])  # fmt: skip
+def test_a_prefix_may_be_taken_away(target: bytes, arrives: bytes) -> None:
+    assert sent(target=target, strip_prefix=b"/w/abc").target == arrives
+
+
+def test_an_ide_cannot_change_the_origins_state() -> None:
+    fields = (
+        b"Service-Worker-Allowed: /",
+        b'Clear-Site-Data: "*"',
+        b"Strict-Transport-Security: max-age=1",
+        b"Alt-Svc: h3",
+    )
+    assert received(*fields, b"X-Frame-Options: DENY") == [(b"x-frame-options", b"DENY")]
+
+
+@pytest.mark.parametrize(("cookie", "arrives"), [
+    (b"a=1; Path=/; HttpOnly", b"a=1; Path=/; HttpOnly"),
+    (b"a=1; Domain=example; Path=/", b"a=1; Path=/"),
+    (b"a=1;domain = .example;DOMAIN=b; Secure", b"a=1; Secure"),
+    (b"codehub=evil; Path=/", None),
+    (b" codehub =evil", None),
+    (b"__Host-codehub=evil; Secure; Path=/", None),
+    (b"__hOsT-codehub=evil; Secure; Path=/", None),
+    (b"codehub-w-other=evil", None),
+    (b"=codehub=evil", None),
+    (b"codehub", None),
+    (b"mycodehub=1", b"mycodehub=1"),
+])  # fmt: skip
+def test_an_ide_sets_only_cookies_of_its_own(cookie: bytes, arrives: bytes | None) -> None:
+    assert received(b"Set-Cookie: " + cookie) == ([(b"set-cookie", arrives)] if arrives else [])

@@ -1,0 +1,81 @@
+"""`run_workers` as a process of its own, on a socket that the test holds: what `codehub proxy` runs."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from codehub import logs
+from codehub import settings as config
+from codehub.clock import SystemClock
+from codehub.proxy import role
+from tests.platform import descendants
+from tests.proxy.harness import PATIENCE
+
+
+def wait_until(what: str, condition: "object") -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.01)
+
+
+class Workers:
+    def __init__(self, upstream: str, count: int, drain_seconds: float) -> None:
+        listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port: int = listener.getsockname()[1]
+        arguments = [str(listener.fileno()), upstream, str(count), str(drain_seconds)]
+        command = [sys.executable, "-m", "tests.proxy.workers", *arguments]
+        self.parent = subprocess.Popen(command, pass_fds=[listener.fileno()])
+        listener.close()  # theirs alone from here on
+        self._count = count
+
+    def pids(self) -> set[int]:
+        return set(descendants(self.parent.pid))
+
+    def ready(self) -> None:
+        wait_until("all workers", lambda: len(self.pids()) == self._count)
+        self.connect().close()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+
+    def stop(self) -> int:
+        if self.parent.poll() is None:
+            self.parent.send_signal(signal.SIGTERM)
+        return self.parent.wait(PATIENCE)
+
+
+@contextlib.contextmanager
+def running(upstream: str, count: int = 1, drain_seconds: float = 10) -> Iterator[Workers]:
+    workers = Workers(upstream, count, drain_seconds)
+    try:
+        workers.ready()
+        yield workers
+    finally:
+        workers.stop()
+
+
+def memory(pid: int, what: str = "VmHWM") -> int:
+    """Bytes; by default the most there ever were."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition(f"{what}:")[2].split()[0]) * 1024
+
+
+def main() -> None:
+    fd, upstream, count, drain_seconds = sys.argv[1:]
+    env = {"CODEHUB_DATA_DIR": os.path.dirname(upstream), "CODEHUB_DRAIN_SECONDS": drain_seconds}  # noqa: PTH120
+    settings = config.load({**env, "CODEHUB_LOG_LEVEL": "error"})
+    logs.configure(settings.log, "proxy")
+    listener = socket.socket(fileno=int(fd))
+    listener.setblocking(False)
+    role.run_workers(settings, SystemClock(), listener, pathlib.Path(upstream), workers=int(count))
+
+
+if __name__ == "__main__":
+    main()
