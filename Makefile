@@ -7,7 +7,7 @@ PYTHON ?= $(shell sh scripts/find-python)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench soak lock clean
+.PHONY: help serve test check format bench soak lock states clean
 
 help: ## List what can be run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ lock: $(VENV)/installed-dev ## Resolve the dependencies anew into the two lock f
 		--no-emit-find-links --upgrade --extra build pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
 		--no-emit-find-links -c requirements.lock --extra build --extra dev pyproject.toml -o requirements-dev.lock
+
+states: $(VENV)/installed ## Draw docs/states.md from the rules
+	$(BIN)/python scripts/draw-states
 
 clean: ## Remove the environment and caches; data directories stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -63,7 +63,8 @@ http {{
     proxy_http_version 1.1; proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr;
     proxy_set_header X-Forwarded-Proto $scheme; proxy_set_header X-Forwarded-Host $http_host;
     location / {{ proxy_pass http://backend; proxy_set_header Connection ""; proxy_request_buffering off; }}
-    location = /ws {{ proxy_pass http://echo; proxy_set_header Connection Upgrade; proxy_set_header Upgrade websocket; }}
+    location = /ws {{
+      proxy_pass http://echo; proxy_set_header Connection Upgrade; proxy_set_header Upgrade websocket; }}
   }}
 }}
 """
@@ -150,7 +151,7 @@ class Talker(asyncio.Protocol):
 
     def __init__(self, message: bytes, delays: list[float]) -> None:
         self._message, self._delays = message, delays
-        self._left, self._begun, self._now = 0, 0.0, asyncio.get_running_loop().time
+        self._left, self._begun, self._now = 0, 0.0, time.perf_counter
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]

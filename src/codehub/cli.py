@@ -21,6 +21,7 @@ from codehub.doctor.cli import doctor
 from codehub.errors import CodeHubError
 from codehub.settings import Settings
 from codehub.supervisor.servers import Urls
+from codehub.workspaces.cli import app as workspaces
 
 app = typer.Typer(
     name="codehub",
@@ -31,7 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 FD = Annotated[int | None, typer.Option(hidden=True, help="An inherited listening socket.")]
-RUN, OPERATE, PEOPLE = "Run", "Operate", "People"
+RUN, OPERATE, PEOPLE = "Run", "Operate", "People and workspaces"
 
 
 def main() -> None:
@@ -128,5 +129,6 @@ def settings() -> None:
 app.command(rich_help_panel=OPERATE)(backup)
 app.command(rich_help_panel=OPERATE)(restore)
 app.command(rich_help_panel=OPERATE)(doctor)
+app.add_typer(workspaces, name="workspace", rich_help_panel=PEOPLE)
 app.add_typer(users, name="user", rich_help_panel=PEOPLE)
 app.add_typer(tokens, name="token", rich_help_panel=PEOPLE)

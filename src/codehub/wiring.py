@@ -14,6 +14,9 @@ from codehub.clock import Clock
 from codehub.db import Database, Listener, migrate
 from codehub.errors import StartError
 from codehub.settings import Settings
+from codehub.templates.loader import Templates
+from codehub.workspaces import events
+from codehub.workspaces.service import Workspaces
 
 REDIS_SECONDS = 3.0
 
@@ -28,6 +31,9 @@ class Services:
     credentials: Credentials
     people: People
     audit: AuditLog
+    templates: Templates
+    workspaces: Workspaces
+    relay: events.Relay
 
     def base_url(self, request: Request) -> str:
         """Where this person reached us, for links we hand out."""
@@ -52,10 +58,24 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         async with database.connection() as c:
             await migrate.require_current(c)
         credentials = Credentials(database, clock, auth, auth.secret_key)
+        templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        relay = events.Relay(database, clock)
         listener.subscribe(CHANNEL, credentials.forget)
+        listener.subscribe(events.CHANNEL, relay.wake)
         listener.start()
-        people = People(database, clock, auth, credentials)
-        yield Services(settings, clock, database, client, listener, credentials, people, AuditLog(database, clock))
+        yield Services(
+            settings,
+            clock,
+            database,
+            client,
+            listener,
+            credentials,
+            People(database, clock, auth, credentials),
+            AuditLog(database),
+            templates,
+            Workspaces(database, clock, settings.limits, templates),
+            relay,
+        )
     finally:
         await listener.stop()
         await client.aclose()

@@ -1,4 +1,4 @@
-"""Programs that behave and programs that do not, as templates. Small Python scripts, run by whatever runtime is tested."""
+"""Programs that behave and programs that do not, as templates: Python scripts, run by whatever runtime is tested."""
 
 import textwrap
 

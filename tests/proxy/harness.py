@@ -114,7 +114,7 @@ class Upstream:
         self.broken: list[str] = []
         self.connections = 0
         self.answer = answer
-        self._script = script or Upstream.record
+        self._script = script or record
         self._listener = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
         self._listener.bind(path or ("127.0.0.1", 0))
         self._listener.listen(512)
@@ -138,24 +138,24 @@ class Upstream:
         with contextlib.suppress(OSError), peer:
             self._script(peer, self)
 
-    def record(self_or_peer, upstream: "Upstream") -> None:  # type: ignore[misc]  # noqa: N805 (a script)
-        """Answer every complete request, until the connection ends."""
-        peer: Any = self_or_peer
-        recorder = Recorder()
-        while data := peer.recv(65536):
-            for _ in range(recorder.feed(data)):
-                upstream.seen.append(recorder.requests[-1])
-                peer.sendall(upstream.answer)
-            if recorder.broken:
-                upstream.broken.append(recorder.broken)
-                return
-
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR) if self._listener.family == socket.AF_INET else None
         self._listener.close()
         for peer in self._open:
             with contextlib.suppress(OSError):
                 peer.shutdown(socket.SHUT_RDWR)
+
+
+def record(peer: socket.socket, upstream: Upstream) -> None:
+    """Answer every complete request, until the connection ends."""
+    recorder = Recorder()
+    while data := peer.recv(65536):
+        for _ in range(recorder.feed(data)):
+            upstream.seen.append(recorder.requests[-1])
+            peer.sendall(upstream.answer)
+        if recorder.broken:
+            upstream.broken.append(recorder.broken)
+            return
 
 
 class ToOne:

@@ -22,6 +22,7 @@ from tests.proxy.harness import (
     proxied,
     read_all,
     read_until,
+    record,
 )
 
 GET = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -199,7 +200,7 @@ def test_a_body_that_breaks_off_is_no_request_for_the_upstream() -> None:
 
     def waiting(peer: socket.socket, upstream: Upstream) -> None:
         try:
-            Upstream.record(peer, upstream)
+            record(peer, upstream)
         finally:
             ended.set()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.proxy.harness import Script, Upstream, read_all, read_until
+from tests.proxy.harness import Script, Upstream, read_all, read_until, record
 from tests.proxy.workers import Workers, memory, running
 
 GIGABYTE = 1 << 30
@@ -150,7 +150,7 @@ def test_an_upstream_that_does_not_read_stops_the_client(through: Through, ask: 
 
 def test_requests_without_end_on_one_connection_do_not_pile_up(through: Through) -> None:
     """Somebody who only asks and never reads the answers."""
-    with through.to(Upstream.record) as client:
+    with through.to(record) as client:
         asked = b"GET /w/nobody HTTP/1.1\r\nHost: x\r\n\r\n" * 30_000
         client.setblocking(False)
         sent = 0

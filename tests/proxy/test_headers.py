@@ -1,4 +1,4 @@
-"""Which headers pass: nothing of the platform's reaches a workspace, nothing of a workspace's sets the platform's state."""
+"""Which headers pass: a workspace sees nothing of the platform's, and sets nothing of its state."""
 
 from ipaddress import ip_network
 

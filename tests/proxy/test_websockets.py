@@ -81,13 +81,14 @@ def round_trip(client: socket.socket, data: bytes) -> str:
 
 
 MASK = b"\x12\x34\x56\x78"
+FIRST = frame(1, b"a", mask=MASK, fin=False)
 FRAMES = {
     **{f"opcode {n:x}": frame(n, b"payload", mask=MASK) for n in range(16)},
     **{f"{n} bytes": frame(2, b"\xa5" * n, mask=MASK) for n in (0, 1, 125, 126, 127, 65535, 65536, 1 << 20)},
     "a mask of zeros": frame(1, b"hello", mask=b"\0\0\0\0"),
     "no mask": frame(1, b"hello"),
-    "fragments": frame(1, b"a", mask=MASK, fin=False) + frame(0, b"b", mask=MASK, fin=False) + frame(0, b"c", mask=MASK),
-    "a ping between fragments": frame(1, b"a", mask=MASK, fin=False) + frame(9, b"?", mask=MASK) + frame(0, b"b", mask=MASK),
+    "fragments": FIRST + frame(0, b"b", mask=MASK, fin=False) + frame(0, b"c", mask=MASK),
+    "a ping between fragments": FIRST + frame(9, b"?", mask=MASK) + frame(0, b"b", mask=MASK),
     "reserved bits": bytes([0x81 | 0x70, 0x85]) + MASK + b"hello",
     "not UTF-8": frame(1, b"\xff\xfe", mask=MASK),
     "a thousand small ones": frame(1, b"x", mask=MASK) * 1000,

@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from codehub.audit.model import Entry, Origin
-from codehub.clock import Clock
 from codehub.db import Connection, Database, Queries, rows
 
 sql = Queries("codehub.audit")
@@ -23,9 +22,8 @@ async def prune(connection: Connection, before: datetime, limit: int) -> int:
 
 
 class AuditLog:
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock
 
     async def page(self, *, before: int | None, actor: str | None, subject: str | None, limit: int) -> list[Entry]:
         async with self._database.connection() as connection:

@@ -18,7 +18,7 @@ from codehub.coordinator.driver import Tick
 from codehub.coordinator.leader import Lease
 from codehub.coordinator.operations import Operations
 from codehub.coordinator.transitions import Transitions
-from codehub.errors import LeaseLostError, UnavailableError
+from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.runtimes.base import Container, Runtime, RuntimeFailureError
 from codehub.settings import CoordinatorConfig
 from codehub.workspaces import rules, store
@@ -184,10 +184,10 @@ class Controller:
             with contextlib.suppress(RuntimeFailureError):
                 await self._operations.give_up(w)
             await self._fail(w, Reason.TIMEOUT, f"took longer than {limit:g} s")
-        except RuntimeFailureError as e:
-            await self._fail(w, _reason(e.code), e.detail)
         except (LeaseLostError, UnavailableError):
             raise
+        except CodeHubError as e:
+            await self._fail(w, _reason(e.code), e.detail)
         except Exception as e:
             log.warning("Operation failed", workspace=w.id, operation=w.operation, exc_info=e)
             await self._fail(w, Reason.ACTION_FAILED, logs.redact_text(f"{type(e).__name__}: {e}"))

@@ -8,31 +8,44 @@ import socket
 from typing import Any
 
 from codehub import ids, logs
+from codehub.archives.objects import ObjectStore, open_store
 from codehub.clock import Clock
 from codehub.coordinator import housekeeping
-from codehub.coordinator.driver import Driver
+from codehub.coordinator.controller import Controller
+from codehub.coordinator.driver import Driver, Loop
+from codehub.coordinator.homes import Homes
 from codehub.coordinator.leader import SESSION_SETTINGS, Leader, Lease
-from codehub.db import Database, migrate
+from codehub.coordinator.operations import Operations
+from codehub.db import Database, Listener, migrate
+from codehub.runtimes.base import Runtime
+from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
+from codehub.supervisor.privileges import service_account
+from codehub.templates.loader import Templates
 
 log = logs.get()
+WISHES = "codehub_wishes"
 
 
 async def run(settings: Settings, clock: Clock) -> None:
-    """Until a signal says stop. Gives the lease back, so that another one leads at once."""
-    assert settings.storage.database_url  # noqa: S101 (resolved by `cli`)
-    database = await Database.open(
-        settings.storage.database_url, size=settings.storage.database_pool_size, session=SESSION_SETTINGS
-    )
+    """Until a signal says stop. Gives the lease back, so that another one leads at once; workspaces go on running."""
+    storage = settings.storage
+    assert storage.database_url  # noqa: S101 (resolved by `cli`)
+    database = await Database.open(storage.database_url, size=storage.database_pool_size, session=SESSION_SETTINGS)
     async with database.connection() as c:
         await migrate.require_current(c)
-    holder = f"{socket.gethostname()}-{os.getpid()}-{ids.new(6)}"
     coordinator = Coordinator(settings, clock)
+    listener = Listener(storage.database_url, clock)
+    listener.subscribe(WISHES, coordinator.wake)
+    listener.start()
+    holder = f"{socket.gethostname()}-{os.getpid()}-{ids.new(6)}"
     leader = asyncio.create_task(Leader(database, clock, holder, coordinator.work, coordinator.status).run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, leader.cancel)
     with contextlib.suppress(asyncio.CancelledError):
         await leader
+    await listener.stop()
+    await coordinator.close()
     await database.close()
 
 
@@ -42,12 +55,39 @@ class Coordinator:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
+        storage = settings.storage
+        account = service_account(settings.server.user)
+        self._runtime: Runtime = ProcessRuntime(storage.data_dir, settings.runtime, account, clock)
+        self._objects: ObjectStore = open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}")
+        self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
         self._driver: Driver | None = None
 
     async def work(self, lease: Lease) -> None:
-        loops = [housekeeping.loop(lease, self._clock, self._settings.coordinator)]
+        controller = self._controller(lease)
+        config = self._settings.coordinator
+        loops = [
+            Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
+            housekeeping.loop(lease, self._clock, config),
+        ]
         self._driver = Driver(loops, self._clock)
-        await self._driver.run()
+        try:
+            await self._driver.run()
+        finally:
+            await controller.close()
+
+    def _controller(self, lease: Lease) -> Controller:
+        config = self._settings.coordinator
+        homes = Homes(self._objects, self._templates, self._clock)
+        operations = Operations(lease, self._runtime, homes, self._templates, self._clock, config)
+        return Controller(lease, self._runtime, operations, self._clock, config, self.wake)
+
+    def wake(self) -> None:
+        """Somebody wishes something, or an operation is over: look now."""
+        if self._driver:
+            self._driver.nudge("controller")
 
     def status(self) -> dict[str, Any]:
         return {"loops": [loop.as_json() for loop in self._driver.status()]} if self._driver else {}
+
+    async def close(self) -> None:
+        await self._runtime.close()

@@ -2,7 +2,7 @@
 
 import re
 
-from codehub.proxy.framing import UNREADABLE, VISIBLE, RefusalError, fields_of
+from codehub.proxy.framing import UNREADABLE, RefusalError, read_field
 from codehub.proxy.model import Field
 
 _EXTENSION = rb"""(?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"[\t !#-\[\]-~\x80-\xff]*"))?)"""
@@ -33,13 +33,12 @@ def chunk(data: bytes) -> list[bytes]:
 def end(trailers: list[Field]) -> bytes:
     if not trailers:
         return LAST
-    kept = [b"%b: %b\r\n" % field for field in trailers if _may_trail(field[0])]
+    kept = [field.line + b"\r\n" for field in trailers if _may_trail(field.guard)]
     return b"0\r\n%b\r\n" % b"".join(kept)
 
 
 def _may_trail(name: bytes) -> bool:
-    key = name.lower().replace(b"_", b"-")
-    return key not in NOT_IN_TRAILERS and not key.startswith((b"x-forwarded-", b"sec-"))
+    return name not in NOT_IN_TRAILERS and not name.startswith((b"x-forwarded-", b"sec-"))
 
 
 class Reader:
@@ -102,9 +101,7 @@ class Reader:
         if stop < 0:
             return self._keep(data, at, TRAILER_BYTES)
         lines = data[start:stop].split(b"\r\n")[1:]
-        if b"".join(lines).translate(None, VISIBLE):
-            raise RefusalError(400, "A trailer has a bare line end or a control character.")
-        self.trailers, _ = fields_of(lines)
+        self.trailers = [read_field(line) for line in lines]
         self.done = True
         return stop + 4
 

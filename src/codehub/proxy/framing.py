@@ -20,6 +20,7 @@ LENGTH = re.compile(rb"[0-9]{1,18}")
 # In a head that is not complete yet, so that a sender of line feeds is told at once instead of at the time-out.
 UNREADABLE = re.compile(rb"(?<!\r)\n|\r(?=[^\n])|[^\t\r\n\x20-\x7e\x80-\xff]")
 NAME_BYTES = 128
+REMEMBERED_BYTES = 4096  # of a head whose lines are remembered: bounds the memory that takes
 ONCE = {b"host", b"content-length", b"transfer-encoding", b"expect", b"upgrade"}
 ONCE |= {b"authorization", b"origin", b"sec-websocket-key", b"sec-websocket-version", b"content-type"}
 ALWAYS_PASSED = {b"host", b"content-length", b"transfer-encoding", b"close", b"keep-alive", b"upgrade"}
@@ -35,60 +36,62 @@ class RefusalError(Exception):
         self.detail = detail
 
 
-@lru_cache(maxsize=1024)
-def key_of(name: bytes) -> bytes:
-    """A field's name in lower case, if it is one. Remembered: there are few names, and each comes very often."""
+def read_field(line: bytes) -> Field:
+    """One header line, without its end."""
+    if line.translate(None, VISIBLE):
+        raise RefusalError(400, "The head has a bare line end or a control character.")
+    name, colon, value = line.partition(b":")
+    if not colon:
+        raise RefusalError(400, "A header line has no colon.")
     if len(name) > NAME_BYTES:
         raise RefusalError(431, "A header's name is too long.")
     if TOKEN.fullmatch(name) is None:
         raise RefusalError(400, "A header's name is not valid.")
-    return name.lower()
+    key, value = name.lower(), value.strip()
+    return Field(key, value, key.replace(b"_", b"-"), name + b": " + value)
 
 
-def fields_of(lines: list[bytes]) -> tuple[list[Field], dict[bytes, bytes]]:
-    """The lines must hold no line ends and no control characters: `_lines` has seen to that."""
-    fields: list[Field] = []
+# The same few lines come over and over again: a browser's on every request, a server's on every answer.
+_read_field_again = lru_cache(maxsize=1024)(read_field)
+
+
+def read_fields(lines: list[bytes], size: int) -> tuple[list[Field], dict[bytes, bytes]]:
+    """All header lines; `size` is that of the head, because long ones are not worth remembering."""
+    fields = list(map(_read_field_again if size <= REMEMBERED_BYTES else read_field, lines))
+    index = {field[0]: field[1] for field in fields}
+    return fields, index if len(index) == len(fields) else _joined(fields)
+
+
+def _joined(fields: list[Field]) -> dict[bytes, bytes]:
+    """Some name comes more than once."""
     index: dict[bytes, bytes] = {}
-    for line in lines:
-        name, colon, value = line.partition(b":")
-        if not colon:
-            raise RefusalError(400, "A header line has no colon.")
-        key = key_of(name)
-        value = value.strip()
-        fields.append((name, value))
-        if key in index:
-            value = _joined(key, index[key], value)
-        index[key] = value
-    return fields, index
-
-
-def _joined(key: bytes, first: bytes, second: bytes) -> bytes:
-    if key in ONCE:
-        raise RefusalError(400, f"The header {key.decode()} may come only once.")
-    return first + (b"; " if key == b"cookie" else b", ") + second
+    for key, value, _, _ in fields:
+        if key not in index:
+            index[key] = value
+        elif key in ONCE:
+            raise RefusalError(400, f"The header {key.decode()} may come only once.")
+        else:
+            index[key] += (b"; " if key == b"cookie" else b", ") + value
+    return index
 
 
 def _lines(head: bytes, most: int) -> list[bytes]:
     lines = head.split(b"\r\n")
     if len(lines) > most + 1:
         raise RefusalError(431, "There are too many headers.")
-    # Taking away everything allowed leaves the line ends, unless there is something else.
-    if head.translate(None, VISIBLE) != b"\r\n" * (len(lines) - 1):
-        raise RefusalError(400, "The head has a bare line end or a control character.")
     return lines
 
 
 def request(head: bytes, most_fields: int) -> RequestHead:
     """`head` is everything before the empty line."""
     lines = _lines(head, most_fields)
-    line = REQUEST_LINE.fullmatch(lines[0])
+    line = REQUEST_LINE.fullmatch(first := lines.pop(0))
     if line is None:
-        raise _bad_request_line(lines[0])
+        raise _bad_request_line(first)
     result = RequestHead()
     result.method, result.target, minor = line.groups()
     result.minor = 1 if minor == b"1" else 0
-    del lines[0]
-    result.fields, result.index = fields_of(lines)
+    result.fields, result.index = read_fields(lines, len(head))
     _understand_request(result)
     return result
 
@@ -122,6 +125,7 @@ def _understand_request(head: RequestHead) -> None:
     head.upgrade = upgrade is not None and method == b"GET" and head.length == 0 and upgrade.lower() == b"websocket"
 
 
+@lru_cache(maxsize=1024)
 def _host(value: bytes | None, minor: int) -> bytes:
     if value is None:
         if minor:
@@ -152,16 +156,12 @@ def _length(text: bytes) -> int:
     return int(text)
 
 
+@lru_cache(maxsize=256)
 def _connection(value: bytes | None, minor: int) -> tuple[bool, frozenset[bytes], bool]:
     """(keep the connection, names it makes hop-by-hop, an upgrade is asked for)"""
     if value is None:
         return minor == 1, NOTHING, False
-    words = value.lower()
-    if words == b"keep-alive":
-        return True, NOTHING, False
-    if words == b"close":
-        return False, NOTHING, False
-    options = {word.strip() for word in words.split(b",")}
+    options = {word.strip() for word in value.lower().split(b",")}
     keep = b"close" not in options and (minor == 1 or b"keep-alive" in options)
     # Whoever names a header that decides the framing would make us forget it.
     return keep, frozenset(options - ALWAYS_PASSED), b"upgrade" in options
@@ -170,14 +170,13 @@ def _connection(value: bytes | None, minor: int) -> tuple[bool, frozenset[bytes]
 def response(head: bytes, most_fields: int, method: bytes) -> ResponseHead:
     """An upstream's answer to a request of this method."""
     lines = _lines(head, most_fields)
-    line = STATUS_LINE.fullmatch(lines[0])
+    line = STATUS_LINE.fullmatch(lines.pop(0))
     if line is None:
         raise RefusalError(502, "The status line is not valid.")
     result = ResponseHead()
     minor, status, reason = line.groups()
     result.status, result.reason, result.minor = int(status), reason or b"", int(minor)
-    del lines[0]
-    result.fields, result.index = fields_of(lines)
+    result.fields, result.index = read_fields(lines, len(head))
     get = result.index.get
     result.keep_alive, result.named, upgrade = _connection(get(b"connection"), result.minor)
     result.upgrade = upgrade and get(b"upgrade", b"").lower() == b"websocket"

@@ -8,8 +8,8 @@ from functools import lru_cache
 from ipaddress import ip_address
 
 from codehub.proxy import cookies
-from codehub.proxy.framing import HOST, key_of
-from codehub.proxy.model import CHUNKED, Forward, Hygiene, RequestHead, ResponseHead
+from codehub.proxy.framing import HOST
+from codehub.proxy.model import CHUNKED, Field, Forward, Hygiene, RequestHead, ResponseHead
 from codehub.settings import Network
 
 HOP_BY_HOP = frozenset(
@@ -83,22 +83,29 @@ def request(head: RequestHead, forward: Forward, source: Source) -> bytes:
     drop = _kept_back(hygiene.request, forward.drop, source.trusted)
     if head.named:
         drop |= head.named
-    parts = [b"%b %b HTTP/1.1\r\nHost: %b" % (head.method, target(head.target, forward.strip_prefix), head.host)]
-    for name, value in head.fields:
-        key = key_of(name)
-        # Behind CGI-like servers `X_Forwarded_For` is `X-Forwarded-For`.
-        if key in drop or (b"_" in key and key.replace(b"_", b"-") in drop):
-            continue
-        if key == b"cookie" and hygiene.cookies:
-            kept = cookies.for_upstream(value, hygiene)
-            if kept:
-                parts.append(name + b": " + kept)
-        else:
-            parts.append(name + b": " + value)
+    path = target(head.target, forward.strip_prefix) if forward.strip_prefix else head.target
+    parts = [b"%b %b HTTP/1.1\r\nHost: %b" % (head.method, path, head.host)]
+    fields = head.fields
+    if hygiene.cookies and b"cookie" in head.index:
+        fields = _with_cookies(fields, b"cookie", hygiene)
+    parts += [line for _, _, guard, line in fields if guard not in drop]
     parts.append(source.lines(head))
-    parts += [name + b": " + value for name, value in forward.add]
+    if forward.add:
+        parts += [name + b": " + value for name, value in forward.add]
     parts.append(_request_framing(head))
     return b"\r\n".join(parts)
+
+
+def _with_cookies(fields: list[Field], key: bytes, hygiene: Hygiene) -> list[Field]:
+    """The same with what may pass of the cookies."""
+    clean = cookies.for_upstream if key == b"cookie" else cookies.for_browser
+    kept = []
+    for field in fields:
+        if field.key != key:
+            kept.append(field)
+        elif value := clean(field.value, hygiene):
+            kept.append(Field(key, value, field.guard, field.pair[0] + b": " + value))
+    return kept
 
 
 def _request_framing(head: RequestHead) -> bytes:
@@ -111,9 +118,7 @@ def _request_framing(head: RequestHead) -> bytes:
 
 
 def target(whole: bytes, prefix: bytes) -> bytes:
-    if not prefix or not whole.startswith(prefix):
-        return whole
-    rest = whole[len(prefix) :]
+    rest = whole.removeprefix(prefix)
     return rest if rest[:1] == b"/" else b"/" + rest
 
 
@@ -130,21 +135,20 @@ def response_framing(head: ResponseHead, asked: RequestHead, *, keep: bool) -> t
     return lines + (b"\r\n" if asked.minor else b"Connection: keep-alive\r\n\r\n"), chunks
 
 
+@lru_cache(maxsize=64)
+def _kept_inside(hygiene: frozenset[bytes]) -> frozenset[bytes]:
+    return HOP_BY_HOP | hygiene
+
+
 def response(head: ResponseHead, hygiene: Hygiene, framing: bytes) -> bytes:
     """The whole head of the answer for the browser; `framing` are the lines that say where it ends."""
-    parts = [b"HTTP/1.1 %d %b" % (head.status, head.reason)]
-    drop = HOP_BY_HOP | hygiene.response if hygiene.response else HOP_BY_HOP
+    drop = _kept_inside(hygiene.response)
     if head.named:
         drop |= head.named
-    for name, value in head.fields:
-        key = key_of(name)
-        if key in drop:
-            continue
-        if key == b"set-cookie" and hygiene.cookies:
-            cookie = cookies.for_browser(value, hygiene)
-            if cookie:
-                parts.append(name + b": " + cookie)
-        else:
-            parts.append(name + b": " + value)
+    fields = head.fields
+    if hygiene.cookies and b"set-cookie" in head.index:
+        fields = _with_cookies(fields, b"set-cookie", hygiene)
+    parts = [b"HTTP/1.1 %d %b" % (head.status, head.reason)]
+    parts += [line for key, _, _, line in fields if key not in drop]
     parts.append(framing)
     return b"\r\n".join(parts)

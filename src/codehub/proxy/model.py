@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-Field = tuple[bytes, bytes]
+Pair = tuple[bytes, bytes]  # a header's name and value
 NOTHING: frozenset[bytes] = frozenset()
 CHUNKED, UNTIL_EOF = -1, -2  # in the place of a body's length
 
@@ -14,6 +14,19 @@ class Address(NamedTuple):
     path: str = ""
     host: str = ""
     port: int = 0
+
+
+class Field(NamedTuple):
+    """One header, read. Lines repeat from message to message, so these are remembered and shared."""
+
+    key: bytes  # the name in lower case
+    value: bytes
+    guard: bytes  # the key as CGI-like servers see it: there `X_Real_IP` is `X-Real-IP`
+    line: bytes  # name and value, written anew
+
+    @property
+    def pair(self) -> Pair:
+        return self.line.partition(b":")[0], self.value
 
 
 class RequestHead:
@@ -27,7 +40,7 @@ class RequestHead:
     method: bytes
     target: bytes
     minor: int  # HTTP/1.minor
-    fields: list[Field]  # in the order they came, spelled as they came
+    fields: list[Field]  # in the order they came
     index: dict[bytes, bytes]  # repeated ones joined
     host: bytes
     length: int  # of the body; CHUNKED when it is not announced
@@ -88,7 +101,7 @@ class Forward:
     hygiene: Hygiene = field(default_factory=Hygiene)
     observe: Callable[[RequestHead], Observer | None] | None = None  # asked once per tunnel
     drop: frozenset[bytes] = NOTHING  # further request headers, in lower case
-    add: tuple[Field, ...] = ()
+    add: tuple[Pair, ...] = ()
     at_most: int = 1024  # connections to the upstream under way at once
 
 
@@ -97,7 +110,7 @@ class Answer:
     """Answer at once. `Content-Length` and `Connection` are the engine's to set."""
 
     status: int
-    fields: tuple[Field, ...]
+    fields: tuple[Pair, ...]
     body: bytes
 
 

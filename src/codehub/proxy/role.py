@@ -7,6 +7,7 @@ share the listening socket by inheritance, never by SO_REUSEPORT: any process of
 import asyncio
 import contextlib
 import ctypes
+import gc
 import os
 import pathlib
 import signal
@@ -54,6 +55,7 @@ async def run(
         trusted=server.trusted_proxies,
         scheme=b"https" if settings.secure else b"http",
     )
+    gc.freeze()  # what exists by now stays; the collector need not look at it again and again
     await engine.start(listener)
     await told_to_stop.wait()
     await engine.drain(server.drain_seconds)

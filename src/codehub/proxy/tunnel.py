@@ -118,17 +118,19 @@ class Tunnel:
 class BrowserSide(asyncio.Protocol):
     """What the browser's transport reports."""
 
-    __slots__ = ("_tunnel",)
+    __slots__ = ("_counters", "_observer", "_tunnel", "_write")
 
     def __init__(self, tunnel: Tunnel) -> None:
         self._tunnel = tunnel
+        self._write = tunnel.up.write
+        self._counters = tunnel.engine.counters
+        self._observer = tunnel.observer
 
     def data_received(self, data: bytes) -> None:
-        tunnel = self._tunnel
-        tunnel.up.write(data)
-        tunnel.engine.counters.bytes_in += len(data)
-        if tunnel.observer is not None:
-            tunnel.observer(FROM_BROWSER, data)
+        self._write(data)
+        self._counters.bytes_in += len(data)
+        if self._observer is not None:
+            self._observer(FROM_BROWSER, data)
 
     def eof_received(self) -> bool:
         return self._tunnel.eof(self._tunnel.up)
@@ -146,17 +148,19 @@ class BrowserSide(asyncio.Protocol):
 class WorkspaceSide(asyncio.Protocol):
     """What the upstream's transport reports."""
 
-    __slots__ = ("_tunnel",)
+    __slots__ = ("_counters", "_observer", "_tunnel", "_write")
 
     def __init__(self, tunnel: Tunnel) -> None:
         self._tunnel = tunnel
+        self._write = tunnel.to_browser
+        self._counters = tunnel.engine.counters
+        self._observer = tunnel.observer
 
     def data_received(self, data: bytes) -> None:
-        tunnel = self._tunnel
-        tunnel.to_browser(data)
-        tunnel.engine.counters.bytes_out += len(data)
-        if tunnel.observer is not None:
-            tunnel.observer(FROM_WORKSPACE, data)
+        self._write(data)
+        self._counters.bytes_out += len(data)
+        if self._observer is not None:
+            self._observer(FROM_WORKSPACE, data)
 
     def eof_received(self) -> bool:
         return self._tunnel.eof(self._tunnel.client)

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 
 from codehub.runtimes import files, launch, records
 from codehub.runtimes.base import RuntimeFailureError, StartFailedError
@@ -21,20 +22,25 @@ BEGINNING_SECONDS = 15.0  # for a start by somebody else that is under way
 
 async def start(spec: Spec) -> None:
     """Hand over to a shepherd; returns when it has the IDE's process, or had it already."""
-    process = await asyncio.create_subprocess_exec(
-        *launch.helper("main"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={},
-        cwd="/",
-        start_new_session=True,
-    )
+
+    def hand_over() -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(
+            launch.helper("main"),
+            input=spec.dumps(),
+            capture_output=True,
+            env={},
+            cwd="/",
+            start_new_session=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+
+    # In a thread: uvloop does not report the end of a process whose own child lives on, which is what shepherds do.
     try:
-        async with asyncio.timeout(START_SECONDS):
-            said, complaint = await process.communicate(spec.dumps())
-    except TimeoutError:
+        done = await asyncio.to_thread(hand_over)
+    except subprocess.TimeoutExpired:
         raise RuntimeFailureError("the start does not come to an end") from None
+    said, complaint = done.stdout, done.stderr
     if not said:
         raise StartFailedError(complaint.decode(errors="replace").strip().rpartition("\n")[2] or "no shepherd")
     if trouble := json.loads(said).get("error"):

@@ -15,10 +15,23 @@ from codehub.coordinator import api as coordinator_api
 from codehub.web import health, pages, problems
 from codehub.web.middleware import BodyLimit, HeadAsGet, RequestContext, SameOriginWrites
 from codehub.wiring import Services
+from codehub.workspaces import api as workspaces_api
 
 ABOUT = "Self-hosted coding labs. Log in with a cookie, or send `Authorization: Bearer …`."
-TAGS = [{"name": "people"}, {"name": "operations"}, {"name": "health"}]  # in the order of the documentation
-ROUTERS = (health.router, auth_api.router, audit_api.router, coordinator_api.router, pages.router)
+TAGS = [
+    {"name": "workspaces"},
+    {"name": "people"},
+    {"name": "operations"},
+    {"name": "health"},
+]  # in the order of the documentation
+ROUTERS = (
+    health.router,
+    workspaces_api.router,
+    auth_api.router,
+    audit_api.router,
+    coordinator_api.router,
+    pages.router,
+)
 
 
 def create_app(services: Services) -> FastAPI:

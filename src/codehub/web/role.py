@@ -10,7 +10,7 @@ from codehub.clock import Clock
 from codehub.settings import Settings
 from codehub.web import guard
 from codehub.web.app import create_app
-from codehub.wiring import open_services
+from codehub.wiring import Services, open_services
 
 KEEP_ALIVE_SECONDS = 75
 BACKLOG = 2048
@@ -36,7 +36,20 @@ def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
 async def run(settings: Settings, clock: Clock, listener: socket.socket) -> None:
     """Until a signal says stop; requests under way are finished, within the bound of the settings."""
     async with open_services(settings, clock) as services:
-        await uvicorn.Server(server_config(create_app(services), settings)).serve(sockets=[listener])
+        services.relay.start()
+        await Server(server_config(create_app(services), settings), services).serve(sockets=[listener])
+
+
+class Server(uvicorn.Server):
+    """Ends event streams first: they have no end of their own to wait for."""
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self._services = services
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._services.relay.stop()
+        await super().shutdown(sockets)
 
 
 def inherited(fd: int) -> socket.socket:

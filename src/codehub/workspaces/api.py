@@ -13,6 +13,7 @@ from codehub.errors import InvalidRequestError, UnauthenticatedError
 from codehub.web import paging
 from codehub.web.access import LoggedIn, visitor
 from codehub.web.problems import documented
+from codehub.wiring import Services
 from codehub.workspaces import events
 from codehub.workspaces.model import Desired, Phase, Workspace
 from codehub.workspaces.service import UNSET, Details, Filters, NewWorkspace, Workspaces
@@ -22,6 +23,7 @@ router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(4
 Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
 DesiredIn = Literal["RUNNING", "STANDBY", "ARCHIVED", "PENDING"]
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$", examples=["Week 3"])]
+HEARTBEAT, HEARTBEAT_SECONDS = b"event: heartbeat\ndata: {}\n\n", 30.0
 Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="Seconds; 0 = never.")]
 
 
@@ -197,16 +199,21 @@ async def stream_events(
     last_event_id: Annotated[str | None, Header(max_length=50)] = None,
 ) -> StreamingResponse:
     """`workspace_updated`, `workspace_deleted` (data: the workspace) and `heartbeat`; resumes by `Last-Event-ID`."""
-    relay: events.Relay = request.app.state.services.relay
+    services: Services = request.app.state.services
     owner = None if caller.is_admin else caller.name
     since = events.parse_position(last_event_id)
 
     async def stream() -> AsyncIterator[bytes]:
-        yield b": welcome\n\n"
-        async for event in relay.subscribe(owner, since):
+        yield HEARTBEAT
+        said = services.clock.monotonic()
+        async for event in services.relay.subscribe(owner, since):
             if not await _still_welcome(request):
                 return
-            yield event.as_sse() if event else b"event: heartbeat\ndata: {}\n\n"
+            if event:
+                yield event.as_sse()
+            elif services.clock.monotonic() - said >= HEARTBEAT_SECONDS:
+                yield HEARTBEAT
+                said = services.clock.monotonic()
 
     return StreamingResponse(stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 

@@ -24,7 +24,7 @@ CHANNEL = "codehub_workspaces"
 READ_AT_ONCE = 1_000
 REMEMBER = 10_000  # events kept for subscribers that are slower than the news
 LOOK_SECONDS = 5.0  # how long a lost notification can delay an event
-HEARTBEAT_SECONDS = 30.0
+TURN_SECONDS = 5.0  # how long a subscriber sleeps before it is asked whether it may still listen
 
 Position = tuple[str, int]  # (transaction, number), as in `Last-Event-ID: transaction-number`
 
@@ -105,7 +105,7 @@ class Relay:
         return len(events) >= READ_AT_ONCE
 
     async def subscribe(self, owner: str | None, since: Position | None) -> AsyncIterator[Event | None]:
-        """Events of one owner (None: everybody's). None in between is a moment to say that we are alive."""
+        """Events of one owner (None: everybody's). None in between is a moment to look up."""
         next_ = self._count
         if since is not None:
             async for event in self._missed(owner, since):
@@ -126,7 +126,7 @@ class Relay:
     async def _wait_beyond(self, number: int) -> bool:
         async with self._arrived:
             try:
-                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                async with asyncio.timeout(TURN_SECONDS):
                     await self._arrived.wait_for(lambda: self._count > number or self.stopping)
             except TimeoutError:
                 return False

@@ -173,3 +173,7 @@ UPDATE workspaces SET attention_at = NULL WHERE id = $1 RETURNING *;
 
 -- name: next_due
 SELECT min(attention_at) FROM workspaces WHERE attention_at IS NOT NULL;
+
+-- name: wake_controller
+-- Said only by whoever wishes something, so that the controller's own writes do not wake it.
+SELECT pg_notify('codehub_wishes', '');

@@ -121,6 +121,7 @@ class Workspaces:
             assert made  # noqa: S101 (an insert that returns)
             reason = f"created, to be {new.desired_state}"
             await store.note(c, id_, now, Change(caller.name, "created", reason, to_state=made.phase))
+            await c.execute(sql.wake_controller)
         return made
 
     async def request(
@@ -140,6 +141,7 @@ class Workspaces:
             assert changed  # noqa: S101 (the row is locked)
             change = Change(caller.name, "wish", f"asked by {who}", w.desired_state, wanted)
             await store.note(c, id_, now, change)
+            await c.execute(sql.wake_controller)
         return changed, judged.status
 
     async def change(self, caller: Caller, id_: str, details: Details) -> Workspace:
@@ -170,6 +172,7 @@ class Workspaces:
             changed = await store.update(c, sql.mark_deleted, id_, now, purge)
             assert changed  # noqa: S101 (the row is locked)
             await store.note(c, id_, now, Change(caller.name, "purge" if purge else "delete", "asked for", w.phase))
+            await c.execute(sql.wake_controller)
         return changed
 
     async def undelete(self, caller: Caller, id_: str) -> Workspace:
@@ -186,6 +189,7 @@ class Workspaces:
             changed = await store.update(c, sql.mark_undeleted, id_, rules.desired_after_undelete(w), by, now)
             assert changed  # noqa: S101 (the row is locked)
             await store.note(c, id_, now, Change(caller.name, "undelete", "asked for", w.phase, changed.desired_state))
+            await c.execute(sql.wake_controller)
         return changed
 
     async def recover(self, caller: Caller, id_: str, *, accept_loss: bool = False) -> Workspace:
@@ -203,6 +207,7 @@ class Workspaces:
             changed = await store.update(c, sql.mark_recovered, id_, now, w.archive_key)
             assert changed  # noqa: S101 (the row is locked)
             await store.note(c, id_, now, Change(caller.name, "recover", "asked for", w.phase, changed.phase))
+            await c.execute(sql.wake_controller)
         return changed
 
     # --- helpers

@@ -200,11 +200,13 @@ def main(_arguments: list[str]) -> None:
     go, let_go = os.pipe()
     hear, tell = os.pipe()
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-    if os.fork() == 0:
+    ours = os.fork()
+    if ours == 0:
         os.close(let_go)
         usher(spec, go, tell)
     os.close(tell)
     first = os.read(hear, 32)
+    os.waitpid(ours, 0)  # only then are we the parent whose death would be the first process's own
     os.write(let_go, b"g")
     while True:
         try:
