@@ -13,6 +13,8 @@ from codehub.auth.service import People
 from codehub.clock import Clock
 from codehub.db import Database, Listener, migrate
 from codehub.errors import StartError
+from codehub.runtimes.base import Runtime
+from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
 from codehub.workspaces import events
@@ -32,6 +34,7 @@ class Services:
     people: People
     audit: AuditLog
     templates: Templates
+    runtime: Runtime
     workspaces: Workspaces
     relay: events.Relay
 
@@ -73,6 +76,8 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             People(database, clock, auth, credentials),
             AuditLog(database),
             templates,
+            # Only for what needs no rights: showing logs.
+            ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
             Workspaces(database, clock, settings.limits, templates),
             relay,
         )

@@ -1,6 +1,7 @@
 """A process that archives or restores, and kills itself at the step it is told to. Started by `test_crashes`.
 
-Arguments: archive or restore, the store's URL, the directory, the epoch, and the number of the step to die at (0: none).
+Arguments: archive or restore, the store's URL, the directory, the epoch, the number of the step to die at (0: none),
+and perhaps the largest size that a file may have.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A real S3 server behind a bad wire: refused, slow, cut in the middle. Nothing counts that is not whole."""
 
 import asyncio
-import os
+import json
 import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -88,10 +88,10 @@ def hidden_uploads(server: s3.S3Server) -> set[str]:
     )
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-            listed = s3.json.load(answer)["Entries"] or []
+            listed = json.load(answer)["Entries"] or []
     except urllib.error.HTTPError:
         return set()
-    return {os.path.basename(item["FullPath"]) for item in listed}
+    return {Path(item["FullPath"]).name for item in listed}
 
 
 async def test_a_server_that_is_not_there_is_unreachable(

@@ -147,7 +147,8 @@ BAD_CHUNKS = {
     "a line feed after the data": b"5\r\nhello\n0\r\n\r\n", "more data than announced": b"3\r\nhello\r\n0\r\n\r\n",
     "less data than announced": b"6\r\nhello\r\n0\r\n\r\n", "an enormous size": b"1" + b"0" * 16 + b"\r\n",
     "a size beyond 64 bits": b"f" * 20 + b"\r\nx", "a NUL in an extension": b"5;a\0\r\nhello\r\n0\r\n\r\n",
-    "a line feed in an extension": b"5;a\nb\r\nhello\r\n0\r\n\r\n", "a return in an extension": b"5;a\rb\r\nhello\r\n0\r\n\r\n",
+    "a line feed in an extension": b"5;a\nb\r\nhello\r\n0\r\n\r\n",
+    "a return in an extension": b"5;a\rb\r\nhello\r\n0\r\n\r\n",
     "an open quote in an extension": b'5;a="b\r\nhello\r\n0\r\n\r\n', "a long extension": b"5;" + b"a" * 300 + b"\r\n",
     "an extension without a name": b"5;\r\nhello\r\n0\r\n\r\n", "a bare line feed at the end": b"0\r\n\n",
     "a trailer without a colon": b"0\r\nbad\r\n\r\n", "a folded trailer": b"0\r\nX: a\r\n b\r\n\r\n",
@@ -211,9 +212,11 @@ HOSTS_REFUSED = {
     "twice, different": b"Host: a\r\nHost: b\r\n", "with a blank": b"Host: a b\r\n", "with a user": b"Host: u@a\r\n",
     "with a path": b"Host: a/b\r\n", "a list": b"Host: a, b\r\n", "with a bad port": b"Host: a:b\r\n",
     "with a huge port": b"Host: a:65536\r\n", "with an open bracket": b"Host: [::1\r\n", "a URL": b"Host: http://a\r\n",
-    "beyond ASCII": b"Host: \xc3\xa9\r\n", "very long": b"Host: " + b"a" * 300 + b"\r\n", "with a query": b"Host: a?b\r\n",
+    "beyond ASCII": b"Host: \xc3\xa9\r\n", "very long": b"Host: " + b"a" * 300 + b"\r\n",
+    "with a query": b"Host: a?b\r\n",
     "with percents": b"Host: a%00\r\n", "a star": b"Host: *\r\n", "only a port": b"Host: :80\r\n",
-    "with a backslash": b"Host: a\\b\r\n", "with two ports": b"Host: a:1:2\r\n", "beginning with a dash": b"Host: -a\r\n",
+    "with a backslash": b"Host: a\\b\r\n", "with two ports": b"Host: a:1:2\r\n",
+    "beginning with a dash": b"Host: -a\r\n",
 }  # fmt: skip
 
 

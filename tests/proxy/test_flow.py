@@ -90,6 +90,9 @@ class Through:
         self._ends.append(Upstream(script, path=self._path))
         return self._workers.connect()
 
+    def connect(self) -> socket.socket:
+        return self._workers.connect()
+
     def grown(self) -> int:
         return memory(self._pid) - self._before
 
@@ -158,3 +161,19 @@ def test_requests_without_end_on_one_connection_do_not_pile_up(through: Through)
             sent += client.send(asked)
     assert sent < ROOM
     assert through.grown() < ROOM
+
+
+def test_idle_websockets_cost_little_memory(through: Through) -> None:
+    def silent(peer: socket.socket, _upstream: Upstream) -> None:
+        read_until(peer, b"\r\n\r\n")
+        peer.sendall(SWITCH)
+        peer.recv(1)
+
+    first = through.to(silent)
+    clients = [first, *(through.connect() for _ in range(499))]
+    for client in clients:
+        client.sendall(HANDSHAKE)
+        read_until(client, b"\r\n\r\n")
+    assert through.grown() < len(clients) * 40 * 1024
+    for client in clients:
+        client.close()

@@ -21,7 +21,8 @@ SEEDS = sorted(
 # Bytes that mean something to some parser.
 SPICES = [
     b"\r", b"\n", b"\r\n", b"\0", b" ", b"\t", b":", b",", b";", b"0", b"chunked", b"\r\n\r\n", b"\x0b", b"\xff", b"/",
-    b"Transfer-Encoding: chunked\r\n", b"Content-Length: 3\r\n", b"HTTP/1.1", b"HTTP/1.0", b"\\", b"-", b"GET", b"%0d%0a",
+    b"Transfer-Encoding: chunked\r\n", b"Content-Length: 3\r\n", b"HTTP/1.1", b"HTTP/1.0", b"\\", b"-",
+    b"GET", b"%0d%0a",
 ]  # fmt: skip
 Recording = tuple[Proxy, Upstream]
 

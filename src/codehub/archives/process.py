@@ -74,11 +74,17 @@ class Worker:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
+        if self._process.stdout is not None:
+            # asyncio does not call a process ended before its pipes are read to their end.
+            while await self._process.stdout.read(CHUNK):
+                pass
         await self._process.wait()
         self._listener.cancel()
         await asyncio.gather(self._listener, return_exceptions=True)
         if self._process.stdin is not None:
             self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it was closed from the other side
+                await self._process.stdin.wait_closed()
 
     async def _listen(self) -> None:
         assert self._process.stderr is not None  # noqa: S101

@@ -8,6 +8,7 @@ from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
 from codehub.settings import CoordinatorConfig
+from codehub.workspaces import service as workspaces
 
 BATCH = 5_000
 
@@ -20,8 +21,10 @@ def loop(lease: Lease, clock: Clock, config: CoordinatorConfig) -> Loop:
             entries = await audit.prune(c, horizon, BATCH)
         async with lease.transaction() as c:
             credentials = await auth.prune(c, now, BATCH)
+        async with lease.transaction() as c:
+            history = await workspaces.prune(c, horizon, BATCH)
         # A full batch means there is more: go on soon instead of holding long transactions.
-        again_in = 1.0 if BATCH in (entries, credentials) else None
-        return Tick({"audit_entries": entries, "credentials": credentials}, again_in)
+        again_in = 1.0 if BATCH in (entries, credentials, history) else None
+        return Tick({"audit_entries": entries, "credentials": credentials, "history": history}, again_in)
 
     return Loop("housekeeping", tick, period=config.housekeeping_interval)

@@ -10,7 +10,7 @@ from typing import Any
 from codehub import ids, logs
 from codehub.archives.objects import ObjectStore, open_store
 from codehub.clock import Clock
-from codehub.coordinator import housekeeping
+from codehub.coordinator import disk, housekeeping
 from codehub.coordinator.controller import Controller
 from codehub.coordinator.driver import Driver, Loop
 from codehub.coordinator.homes import Homes
@@ -68,6 +68,7 @@ class Coordinator:
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
             housekeeping.loop(lease, self._clock, config),
+            disk.loop(lease, self._runtime, self._clock),
         ]
         self._driver = Driver(loops, self._clock)
         try:

@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Coroutine
 from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from codehub import logs
 from codehub.proxy import answers, framing, headers
 from codehub.proxy.body import Body, ChunkedBody, LengthBody
-from codehub.proxy.farewell import Farewell
+from codehub.proxy.connection import Connection
 from codehub.proxy.framing import RefusalError
 from codehub.proxy.model import CHUNKED, Answer, Failure, Forward, Hold, RequestHead, ResponseHead
 from codehub.proxy.tunnel import Tunnel
@@ -38,47 +38,33 @@ class State(Enum):
 HEAD, HELD, BODY, ANSWER, GONE = State
 
 
-class Client(asyncio.Protocol):
+class Client(Connection):
     __slots__ = (
-        "_begun", "_body", "_buffer", "_eof", "_keep", "_paused", "_pool", "_seen", "_source",
-        "_task", "_wire", "deadline", "engine", "forward", "head", "sent", "state", "transport", "up",
-        "write_paused",
+        "_begun", "_body", "_keep", "_pool", "_seen", "_source", "_task", "_wire", "forward", "head", "sent", "state", "up",
     )  # fmt: skip
 
-    transport: asyncio.Transport
     head: RequestHead
     _source: headers.Source
     forward: Forward
     _pool: "Pool"
 
     def __init__(self, engine: "Engine") -> None:
-        self.engine = engine
+        super().__init__(engine)
         self.state = HEAD
         self.up: Upstream | None = None
-        self.deadline = inf
-        self.write_paused = False  # the client does not take what we have for it
         self.sent = 0  # bytes of answers' bodies
         self._seen = 0  # of those, when we last looked
-        self._buffer = b""  # what came and is not understood yet
         self._body: Body | None = None
         self._keep = False  # the connection goes on after this answer
         self._begun = False  # the answer's head is out
-        self._eof = False  # the client sends nothing any more
-        self._paused = False  # we do not read
         self._wire = b""  # the request's head as the upstream gets it
         self._task: asyncio.Task[None] | None = None
 
     # What the transport tells us.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast("asyncio.Transport", transport)  # uvloop's are not its children
-        engine = self.engine
-        self.transport = transport
-        transport.set_write_buffer_limits(engine.limits.high_water, engine.limits.low_water)
-        peer = transport.get_extra_info("peername")
-        self._source = engine.source(peer[0] if isinstance(peer, tuple) else "")
-        self.deadline = engine.now + engine.limits.head_seconds
-        engine.watched.add(self)
+        super().connection_made(transport)
+        self._source = self.engine.source(self.peer())
 
     def data_received(self, data: bytes) -> None:
         state = self.state
@@ -261,10 +247,6 @@ class Client(asyncio.Protocol):
             self._task = None
             self._resume_with(self._send(up, self._wire, self._take_buffer()))
 
-    def _take_buffer(self) -> bytes:
-        data, self._buffer = self._buffer, b""
-        return data
-
     def _resume_with(self, rest: bytes) -> None:
         """The request is on its way; what came meanwhile may be its body."""
         if rest:
@@ -414,21 +396,6 @@ class Client(asyncio.Protocol):
         elif self.state is HEAD:
             self.deadline = now + limits.idle_seconds
 
-    def _keep_for_later(self, data: bytes) -> None:
-        self._buffer += data
-        if len(self._buffer) > self.engine.limits.low_water:
-            self.pause_reading()
-
-    def pause_reading(self) -> None:
-        if not self._paused:
-            self._paused = True
-            self.transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        if self._paused:
-            self._paused = False
-            self.transport.resume_reading()
-
     def _let_go(self) -> None:
         """Of whatever works for the request at hand."""
         if self._task and not self._task.done():
@@ -439,15 +406,11 @@ class Client(asyncio.Protocol):
 
     def _say_farewell(self) -> None:
         """All is said, and what still comes is not wanted."""
-        if self._eof:
-            self.close()
-            return
         self._let_go()
         self.state = GONE
-        self.engine.watched.discard(self)
-        Farewell(self.engine, self.transport)
+        self._end(unheard=True)
 
     def close(self) -> None:
         self._let_go()
         self.state = GONE
-        self.transport.close()
+        self._end(unheard=False)

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import secrets
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -17,8 +18,8 @@ T = TypeVar("T")
 
 def write_whole(path: pathlib.Path, text: str, mode: int = 0o600) -> None:
     """Written aside, flushed, renamed; the rename is flushed too."""
-    fresh = path.with_name(f"{path.name}.new")
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")  # two may be at it
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         os.fchmod(fd, mode)
         file.write(text)

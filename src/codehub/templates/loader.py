@@ -45,7 +45,9 @@ class Templates:
         """For requests: a template that is known and could be started."""
         template = self.find(name)
         if template is None:
-            raise InvalidRequestError(f"there is no template {name!r}; there are: {', '.join(self._templates)}", field="template")
+            raise InvalidRequestError(
+                f"there is no template {name!r}; there are: {', '.join(self._templates)}", field="template"
+            )
         if reason := self.unavailable(name):
             raise InvalidRequestError(reason, field="template")
         return template

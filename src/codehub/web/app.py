@@ -12,6 +12,7 @@ from codehub import __version__
 from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
+from codehub.templates import api as templates_api
 from codehub.web import health, pages, problems
 from codehub.web.middleware import BodyLimit, HeadAsGet, RequestContext, SameOriginWrites
 from codehub.wiring import Services
@@ -27,6 +28,7 @@ TAGS = [
 ROUTERS = (
     health.router,
     workspaces_api.router,
+    templates_api.router,
     auth_api.router,
     audit_api.router,
     coordinator_api.router,

@@ -189,6 +189,25 @@ async def workspace_history(
 
 
 @router.get(
+    "/workspaces/{id}/logs",
+    response_class=StreamingResponse,
+    responses={**documented(404), 200: {"content": {"text/plain": {}}, "description": "What the IDE printed."}},
+)
+async def workspace_logs(
+    request: Request,
+    caller: LoggedIn,
+    id: Id,  # noqa: A002
+    tail_bytes: Annotated[int, Query(ge=0, le=1_000_000)] = 65536,
+    follow: bool = False,
+) -> StreamingResponse:
+    """The end of the IDE's own log; with `follow`, also what comes."""
+    await _service(request).get(caller, id)
+    services: Services = request.app.state.services
+    lines = services.runtime.logs(id, tail_bytes=tail_bytes, follow=follow and not request.state.head)
+    return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers={"x-accel-buffering": "no"})
+
+
+@router.get(
     "/events",
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}, "description": "Server-Sent Events, without end."}},

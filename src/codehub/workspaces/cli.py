@@ -1,6 +1,7 @@
 """`codehub workspace …`: for whoever may run commands on the machine. A workspace is named by its id or its name."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 
@@ -164,6 +165,19 @@ def history(which: WHICH) -> None:
             took = "" if e.took_seconds is None else f"{e.took_seconds:.1f} s"
             table.add_row(f"{e.at:%Y-%m-%d %H:%M:%S}", e.actor, e.event, moved, e.reason, took)
         Console().print(table)
+
+    with_services(work)
+
+
+@app.command("logs")
+def logs(which: WHICH, follow: Annotated[bool, typer.Option("-f", "--follow", help="And what comes.")] = False) -> None:
+    """What its IDE printed."""
+
+    async def work(services: Services) -> None:
+        w = await _find(services, which)
+        async for piece in services.runtime.logs(w.id, follow=follow):
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
 
     with_services(work)
 

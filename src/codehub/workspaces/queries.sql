@@ -134,7 +134,8 @@ RETURNING *;
 UPDATE workspaces SET progress = $3, updated_at = $4 WHERE id = $1 AND op_id = $2 AND operation <> 'NONE';
 
 -- name: note_disk
-UPDATE workspaces SET disk_bytes = $2, disk_measured_at = $3, updated_at = $3 WHERE id = $1;
+-- Not `updated_at`: a figure is not a change that somebody's decision could have missed.
+UPDATE workspaces SET disk_bytes = coalesce($2, disk_bytes), disk_measured_at = $3 WHERE id = $1;
 
 -- name: oldest_disk_figures
 SELECT id FROM workspaces

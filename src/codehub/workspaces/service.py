@@ -253,3 +253,9 @@ def _loss(w: Workspace) -> str:
     if w.archive_key is None:
         return "its files are gone and there is no archive: recovering begins with an empty home"
     return "its files are gone: recovering goes back to the newest archive, without what was done since"
+
+
+async def prune(c: Connection, before: datetime, limit: int) -> int:
+    """Remove history and events past their time; called by housekeeping, a bounded number at a time."""
+    removed = [await c.execute(statement, before, limit) for statement in (sql.prune_history, sql.prune_events)]
+    return max(int(status.rsplit(" ", 1)[-1]) for status in removed)

@@ -1,0 +1,44 @@
+"""`GET /api/v1/templates`: what workspaces can be made from, and what is missing for those that cannot."""
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+
+from codehub.templates.loader import Templates
+from codehub.web.access import LoggedIn
+from codehub.web.problems import documented
+
+router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(401, 403, 503))
+
+
+class TemplateOut(BaseModel):
+    name: str
+    title: str
+    available: bool
+    unavailable_reason: str | None
+    activity_profile: str
+    activity: str
+
+
+class TemplatesOut(BaseModel):
+    items: list[TemplateOut]
+    next_cursor: None = None
+
+
+@router.get("/templates")
+async def list_templates(request: Request, _caller: LoggedIn) -> TemplatesOut:
+    """All of them: there are few, so there is one page."""
+    templates: Templates = request.app.state.services.templates
+    items = []
+    for template in templates.all():
+        reason = templates.unavailable(template.name)
+        items.append(
+            TemplateOut(
+                name=template.name,
+                title=template.title,
+                available=reason is None,
+                unavailable_reason=reason,
+                activity_profile=template.activity_profile,
+                activity=template.activity,
+            )
+        )
+    return TemplatesOut(items=items)
