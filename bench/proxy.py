@@ -331,7 +331,8 @@ def measure(found: list[Subject], workload: str, connections: int, options: argp
     for name, runs in samples.items():
         rate, p99, cpu = (statistics.median(values) for values in zip(*runs, strict=True))
         spread = f"{min(r.rate for r in runs):.0f}–{max(r.rate for r in runs):.0f}"
-        ratios = "" if name == "ours" else f"{mine[0] / rate:>8.2f}{mine[1] / p99:>8.2f}{cpu / mine[2]:>8.2f}"
+        pairs = () if name == "ours" else ((mine[0], rate), (mine[1], p99), (cpu, mine[2]))
+        ratios = "".join(f"{a / b:>8.2f}" if b else f"{'–':>8}" for a, b in pairs)
         line = f"{workload:<16}{connections:>5}  {name:<24}{rate:>8.0f}{spread:>16}{p99:>9.2f}{cpu:>9.1f}"
         print(line + ratios, flush=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codehub.archives import service
-from codehub.archives.model import ObjectStoreError, key_base
+from codehub.archives.model import ArchiveNotFoundError, ObjectStoreError, key_base
 from codehub.archives.objects import ObjectStore, open_store
 from tests.archives import s3, trees
 from tests.archives.conftest import IMPATIENT, NOW, point_at
@@ -112,14 +112,19 @@ async def test_a_server_that_is_not_there_is_unreachable(
         assert raised.value.code == "Unreachable"
 
 
-async def test_wrong_credentials_and_a_missing_bucket_are_not_a_missing_archive(
+async def test_wrong_credentials_are_not_a_missing_archive(
     s3_server: s3.S3Server, s3_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nowhere = open_store("s3://no-such-bucket/x", IMPATIENT)
     point_at(monkeypatch, s3_server.environment(secret="wrong"))
-    stranger = open_store(s3_url, IMPATIENT)
-    for store in (nowhere, stranger):
+    store = open_store(s3_url, IMPATIENT)
+    for attempt in (store.put("w1/a/1/b", b"x"), service.verify(store, KEY), service.points(store, "w1")):
         with pytest.raises(ObjectStoreError):
-            await store.put("w1/a/1/b", b"x")
-        with pytest.raises(ObjectStoreError):
-            await service.verify(store, KEY)
+            await attempt
+
+
+async def test_a_bucket_that_is_not_there_is_not_a_missing_archive(s3_url: str) -> None:
+    store = open_store("s3://no-such-bucket/x", IMPATIENT)
+    with pytest.raises(ObjectStoreError):
+        await service.verify(store, KEY)
+    with pytest.raises(ArchiveNotFoundError):
+        await service.verify(open_store(s3_url), KEY)

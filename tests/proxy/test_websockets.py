@@ -160,6 +160,15 @@ def test_an_observer_sees_everything_from_the_side() -> None:
         assert b"".join(piece for way, piece in seen if way is direction) == data
 
 
+def test_an_observer_that_fails_stops_nothing() -> None:
+    def failing(_direction: Direction, _data: bytes) -> None:
+        raise ZeroDivisionError
+
+    data = frame(1, b"hello", mask=MASK)
+    with proxied(echo, observe=lambda _head: failing) as (proxy, _), open_tunnel(proxy) as client:
+        assert round_trip(client, data) == hashlib.sha256(data).hexdigest()
+
+
 def test_either_side_may_stop_sending_first(echoing: Echoing) -> None:
     with open_tunnel(echoing[0]) as client:
         client.sendall(b"last words")

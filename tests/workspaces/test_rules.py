@@ -279,3 +279,14 @@ def test_an_ide_that_ran_steadily_starts_afresh_and_one_that_died_at_once_does_n
     w = workspace(R, failures=2)
     assert rules.failures_so_far(w, NOW + timedelta(seconds=5)) == 2
     assert rules.failures_so_far(w, NOW + rules.STEADY) == 0
+
+
+def test_every_rule_has_an_answer_for_every_state() -> None:
+    for w in STATES:
+        assert rules.delete_verdict(w).status in {202, 409}
+        assert rules.desired_after_undelete(w) in Desired
+        for wanted in Desired:
+            assert rules.verdict(w, wanted).status in {200, 202, 409}
+        for seen in SEEN:
+            assert rules.judge(w, seen).observed in Observed
+            assert rules.is_complete(w, seen) in {True, False}

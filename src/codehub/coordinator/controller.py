@@ -85,7 +85,11 @@ class Controller:
     # --- observe
 
     async def _look(self) -> Look:
-        """All containers in one go, and the volumes of whatever asks for attention."""
+        """All containers in one go, and the volumes of whatever asks for attention.
+
+        What is being worked on while we look is not looked at: half of what we saw could be older than the other half.
+        """
+        busy = set(self._tasks)
         look = Look(await self._runtime.containers())
         running = list(look.containers)
         async with self._lease.database.connection() as c:
@@ -96,17 +100,17 @@ class Controller:
                 (sql.sweep, (self._swept, SWEEP_PER_TICK)),
             ):
                 found = await store.query(c, statement, *args)
-                look.candidates.update((w.id, w) for w in found)
+                look.candidates.update((w.id, w) for w in found if w.id not in busy)
             self._swept = found[-1].id if len(found) == SWEEP_PER_TICK else ""
             strays = set(running) - await store.known(c, running)
         await self._observe(look)
-        for stray in strays - set(self._tasks):
+        for stray in strays - busy:
             log.warning("A container belongs to no workspace, stopping it", workspace=stray)
             self._spawn(stray, self._runtime.stop(stray, self._config.stop_grace_seconds))
         return look
 
     async def _observe(self, look: Look) -> None:
-        volumes = await self._runtime.volumes([id_ for id_ in look.candidates if id_ not in self._tasks])
+        volumes = await self._runtime.volumes(list(look.candidates))
         for id_ in look.candidates:
             container, volume = look.containers.get(id_), volumes.get(id_)
             here = volume if volume and not volume.parked else None

@@ -15,7 +15,7 @@ from codehub.proxy import answers, framing, headers
 from codehub.proxy.body import Body, ChunkedBody, LengthBody
 from codehub.proxy.connection import Connection
 from codehub.proxy.framing import RefusalError
-from codehub.proxy.model import CHUNKED, Answer, Failure, Forward, Hold, RequestHead, ResponseHead
+from codehub.proxy.model import CHUNKED, Answer, Failure, Forward, Hold, Observer, RequestHead, ResponseHead
 from codehub.proxy.tunnel import Tunnel
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ HEAD, HELD, BODY, ANSWER, GONE = State
 
 class Client(Connection):
     __slots__ = (
-        "_begun", "_body", "_keep", "_pool", "_seen", "_source", "_task", "_wire", "forward", "head", "sent", "state", "up",
+        "_begun", "_body", "_keep", "_pool", "_seen", "_source", "_task", "_wire", "forward", "head", "sent", "state",
+        "up",
     )  # fmt: skip
 
     head: RequestHead
@@ -85,8 +86,8 @@ class Client(Connection):
         if self.state is ANSWER or (self.state is HELD and self.head.length == 0):
             self.deadline = self.engine.now + self.engine.limits.half_closed_seconds
             return True
-        if self.state is HELD:
-            return True  # its body may be in the buffer
+        if self.state is HELD or self.write_paused:
+            return True  # its body, or further requests, may be in the buffer
         self._let_go()
         self.state = GONE
         return False
@@ -143,7 +144,7 @@ class Client(Connection):
         """A request has come; returns what is left of the data."""
         self.head = head
         head.peer = self._source.address
-        self._keep = head.keep_alive
+        self._keep = head.block.keep_alive
         self._begun = False
         if head.length:
             self._body = ChunkedBody() if head.length == CHUNKED else LengthBody(head.length)
@@ -165,8 +166,7 @@ class Client(Connection):
         self.forward = forward
         self._pool = pool = self.engine.pool(forward.address)
         if pool.busy >= forward.at_most:
-            self.engine.counters.failed(Failure.FULL)
-            self._answer(self.engine.director.unreachable(self.head, forward, Failure.FULL))
+            self._excuse(Failure.FULL)
             return data if self.state is HEAD else b""
         wire = headers.request(self.head, forward, self._source)
         up = pool.take(repeatable=self._may_repeat())
@@ -208,16 +208,13 @@ class Client(Connection):
 
     def _request_through(self) -> None:
         self.state = ANSWER
-        if not self._begun:
-            self.deadline = self.engine.now + self.engine.limits.answer_seconds
-        if self._eof:
-            self.deadline = self.engine.now + self.engine.limits.half_closed_seconds
+        self._rearm()
 
     # Waiting.
 
     def _wait(self, work: Coroutine[Any, Any, None]) -> None:
         self.state = HELD
-        self.deadline = inf  # what we wait for is bounded by itself
+        self._rearm()
         self._task = self.engine.loop.create_task(work)
 
     async def _hold(self, hold: Hold) -> None:
@@ -309,14 +306,24 @@ class Client(Connection):
     def failed(self, failure: Failure) -> None:
         """The upstream does not answer, or does not go on answering."""
         self.up = None
-        self.engine.counters.failed(failure)
         if self.state is GONE:
             return
         if self._begun:
+            self.engine.counters.failed(failure)
             self.cut()
-            return
-        self._answer(self.engine.director.unreachable(self.head, self.forward, failure))
-        self._next()
+        else:
+            self._excuse(failure)
+            self._next()
+
+    def _excuse(self, failure: Failure) -> None:
+        """The answer in place of the upstream's."""
+        self.engine.counters.failed(failure)
+        try:
+            answer = self.engine.director.unreachable(self.head, self.forward, failure)
+        except Exception:
+            log.exception("No answer for a request that failed")
+            answer = OUR_MISTAKE
+        self._answer(answer)
 
     def cut(self) -> None:
         """The answer cannot be finished. The client must be able to tell: its end is missing, or there is a reset."""
@@ -330,13 +337,20 @@ class Client(Connection):
         framing_lines = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
         self.engine.counters.statuses[1] += 1
         self.transport.write(headers.response(head, self.forward.hygiene, framing_lines))
-        observer = self.forward.observe(self.head) if self.forward.observe else None
+        observer = self._observer()
         early, self.state, self.up = self._take_buffer(), GONE, None
         self.engine.watched.discard(self)
         tunnel = Tunnel(
             self.engine, self.transport, up.transport, self._pool, route=self.forward.route, observer=observer
         )
         tunnel.start(early, rest, eof=self._eof)
+
+    def _observer(self) -> Observer | None:
+        try:
+            return self.forward.observe(self.head) if self.forward.observe else None
+        except Exception:
+            log.exception("No observer for a WebSocket")
+            return None
 
     def _answer(self, answer: Answer) -> None:
         """Our own answer to the request at hand."""
@@ -388,13 +402,17 @@ class Client(Connection):
             self.close()
 
     def _rearm(self) -> None:
-        limits, now = self.engine.limits, self.engine.now
+        """How long the state at hand may last without anything happening."""
+        limits = self.engine.limits
         if self.state is BODY or self.write_paused:
-            self.deadline = now + limits.stall_seconds
+            seconds = limits.stall_seconds
         elif self.state is ANSWER:
-            self.deadline = now + limits.half_closed_seconds if self._eof else inf
+            seconds = limits.half_closed_seconds if self._eof else inf if self._begun else limits.answer_seconds
         elif self.state is HEAD:
-            self.deadline = now + limits.idle_seconds
+            seconds = limits.head_seconds if self._buffer else limits.idle_seconds
+        else:
+            seconds = inf  # what a held request waits for is bounded by itself
+        self.deadline = self.engine.now + seconds
 
     def _let_go(self) -> None:
         """Of whatever works for the request at hand."""

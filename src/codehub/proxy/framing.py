@@ -7,7 +7,7 @@ no byte of a head is passed on because it was received.
 import re
 from functools import lru_cache
 
-from codehub.proxy.model import CHUNKED, NOTHING, UNTIL_EOF, Field, RequestHead, ResponseHead
+from codehub.proxy.model import CHUNKED, NOTHING, UNTIL_EOF, Block, Field, RequestHead, ResponseHead
 
 VISIBLE = bytes([9, *range(32, 127), *range(128, 256)])  # what a field's value may have, RFC 9110 5.5
 TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -25,6 +25,8 @@ ONCE = {b"host", b"content-length", b"transfer-encoding", b"expect", b"upgrade"}
 ONCE |= {b"authorization", b"origin", b"sec-websocket-key", b"sec-websocket-version", b"content-type"}
 ALWAYS_PASSED = {b"host", b"content-length", b"transfer-encoding", b"close", b"keep-alive", b"upgrade"}
 BODYLESS = {204, 304}
+REFUSED_METHODS = {b"CONNECT", b"TRACE"}
+STATUS_LINE_BYTES = 1024
 
 
 class RefusalError(Exception):
@@ -75,24 +77,30 @@ def _joined(fields: list[Field]) -> dict[bytes, bytes]:
     return index
 
 
-def _lines(head: bytes, most: int) -> list[bytes]:
-    lines = head.split(b"\r\n")
-    if len(lines) > most + 1:
+def _lines(block: bytes, most: int) -> list[bytes]:
+    lines = block.split(b"\r\n") if block else []
+    if len(lines) > most:
         raise RefusalError(431, "There are too many headers.")
     return lines
 
 
 def request(head: bytes, most_fields: int) -> RequestHead:
     """`head` is everything before the empty line."""
-    lines = _lines(head, most_fields)
-    line = REQUEST_LINE.fullmatch(first := lines.pop(0))
+    first, _, rest = head.partition(b"\r\n")
+    line = REQUEST_LINE.fullmatch(first)
     if line is None:
         raise _bad_request_line(first)
     result = RequestHead()
     result.method, result.target, minor = line.groups()
+    if result.method in REFUSED_METHODS:
+        raise RefusalError(501, "This method is not served.")
+    if result.target == b"*" and result.method != b"OPTIONS":
+        raise RefusalError(400, "Only OPTIONS may ask for *.")
     result.minor = 1 if minor == b"1" else 0
-    result.fields, result.index = read_fields(lines, len(head))
-    _understand_request(result)
+    read = _read_block_again if len(rest) <= REMEMBERED_BYTES else read_block
+    result.block = block = read(rest, result.minor, most_fields)
+    result.length = block.length
+    result.upgrade = block.upgrade and result.method == b"GET"
     return result
 
 
@@ -107,25 +115,27 @@ def _bad_request_line(line: bytes) -> RefusalError:
     return RefusalError(400, "The request's target must be a path.")
 
 
-def _understand_request(head: RequestHead) -> None:
-    get = head.index.get
-    method = head.method
-    if method in (b"CONNECT", b"TRACE"):
-        raise RefusalError(501, "This method is not served.")
-    if head.target == b"*" and method != b"OPTIONS":
-        raise RefusalError(400, "Only OPTIONS may ask for *.")
-    head.host = _host(get(b"host"), head.minor)
-    head.length = _request_length(get(b"content-length"), get(b"transfer-encoding"), head.minor)
-    head.keep_alive, head.named, asks_upgrade = _connection(get(b"connection"), head.minor)
+def read_block(text: bytes, minor: int, most_fields: int) -> Block:
+    """All headers of a request, without the empty line."""
+    block = Block()
+    block.small = len(text) <= REMEMBERED_BYTES
+    block.fields, block.index = read_fields(_lines(text, most_fields), len(text))
+    get = block.index.get
+    block.host = _host(get(b"host"), minor)
+    block.length = _request_length(get(b"content-length"), get(b"transfer-encoding"), minor)
+    block.keep_alive, block.named, asks_upgrade = _connection(get(b"connection"), minor)
     expect = get(b"expect")
     if expect is not None and expect.lower() != b"100-continue":
         raise RefusalError(417, "Only 100-continue can be expected.")
-    head.expects = expect is not None and head.minor == 1 and head.length != 0
-    upgrade = get(b"upgrade") if asks_upgrade and head.minor else None
-    head.upgrade = upgrade is not None and method == b"GET" and head.length == 0 and upgrade.lower() == b"websocket"
+    block.expects = expect is not None and minor == 1 and block.length != 0
+    upgrade = get(b"upgrade") if asks_upgrade and minor else None
+    block.upgrade = upgrade is not None and block.length == 0 and upgrade.lower() == b"websocket"
+    return block
 
 
-@lru_cache(maxsize=1024)
+_read_block_again = lru_cache(maxsize=512)(read_block)
+
+
 def _host(value: bytes | None, minor: int) -> bytes:
     if value is None:
         if minor:
@@ -167,16 +177,21 @@ def _connection(value: bytes | None, minor: int) -> tuple[bool, frozenset[bytes]
     return keep, frozenset(options - ALWAYS_PASSED), b"upgrade" in options
 
 
+@lru_cache(maxsize=256)
+def _status_line(line: bytes) -> tuple[int, int, bytes]:
+    """(minor version, status, the line written anew)"""
+    found = STATUS_LINE.fullmatch(line)
+    if found is None or len(line) > STATUS_LINE_BYTES:
+        raise RefusalError(502, "The status line is not valid.")
+    return int(found[1]), int(found[2]), b"HTTP/1.1 %b %b" % (found[2], found[3] or b"")
+
+
 def response(head: bytes, most_fields: int, method: bytes) -> ResponseHead:
     """An upstream's answer to a request of this method."""
-    lines = _lines(head, most_fields)
-    line = STATUS_LINE.fullmatch(lines.pop(0))
-    if line is None:
-        raise RefusalError(502, "The status line is not valid.")
+    first, _, rest = head.partition(b"\r\n")
     result = ResponseHead()
-    minor, status, reason = line.groups()
-    result.status, result.reason, result.minor = int(status), reason or b"", int(minor)
-    result.fields, result.index = read_fields(lines, len(head))
+    result.minor, result.status, result.line = _status_line(first)
+    result.fields, result.index = read_fields(_lines(rest, most_fields), len(rest))
     get = result.index.get
     result.keep_alive, result.named, upgrade = _connection(get(b"connection"), result.minor)
     result.upgrade = upgrade and get(b"upgrade", b"").lower() == b"websocket"

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 
 from codehub.proxy import cookies
 from codehub.proxy.framing import HOST
-from codehub.proxy.model import CHUNKED, Field, Forward, Hygiene, RequestHead, ResponseHead
+from codehub.proxy.model import CHUNKED, Block, Field, Forward, Hygiene, RequestHead, ResponseHead
 from codehub.settings import Network
 
 HOP_BY_HOP = frozenset(
@@ -55,7 +55,7 @@ class Source:
 
     def lines(self, head: RequestHead) -> bytes:
         if not self.trusted:
-            return self._lines + head.host
+            return self._lines + head.block.host
         told, host = head.get(b"x-forwarded-proto"), head.get(b"x-forwarded-host")
         chain = b", ".join(filter(None, [head.get(b"x-forwarded-for"), self.address.encode()]))
         proto = told.lower() if SCHEME.fullmatch(told) else self._scheme
@@ -71,29 +71,29 @@ def _is_one_of(address: str, networks: tuple[Network, ...]) -> bool:
     return any(mapped in network for network in networks)
 
 
-@lru_cache(maxsize=256)
-def _kept_back(hygiene: frozenset[bytes], more: frozenset[bytes], trusted: bool) -> frozenset[bytes]:
-    names = HOP_BY_HOP | MADE_FOR_REQUESTS | MADE_FOR_FORWARDING | hygiene | more
-    return names if trusted else names | FROM_PROXIES
+def _passed(block: Block, forward: Forward, trusted: bool) -> bytes:
+    """The client's own headers, as far as they pass, each with the line end before it."""
+    drop = HOP_BY_HOP | MADE_FOR_REQUESTS | MADE_FOR_FORWARDING | forward.hygiene.request | forward.drop | block.named
+    if not trusted:
+        drop |= FROM_PROXIES
+    fields = block.fields
+    if forward.hygiene.cookies and b"cookie" in block.index:
+        fields = _with_cookies(fields, b"cookie", forward.hygiene)
+    lines = [line for _, _, guard, line in fields if guard not in drop]
+    lines += [name + b": " + value for name, value in forward.add]
+    return b"".join([b"\r\n" + line for line in lines])
+
+
+_passed_again = lru_cache(maxsize=512)(_passed)
 
 
 def request(head: RequestHead, forward: Forward, source: Source) -> bytes:
     """The whole head of the request for the upstream, with its empty line."""
-    hygiene = forward.hygiene
-    drop = _kept_back(hygiene.request, forward.drop, source.trusted)
-    if head.named:
-        drop |= head.named
+    block = head.block
     path = target(head.target, forward.strip_prefix) if forward.strip_prefix else head.target
-    parts = [b"%b %b HTTP/1.1\r\nHost: %b" % (head.method, path, head.host)]
-    fields = head.fields
-    if hygiene.cookies and b"cookie" in head.index:
-        fields = _with_cookies(fields, b"cookie", hygiene)
-    parts += [line for _, _, guard, line in fields if guard not in drop]
-    parts.append(source.lines(head))
-    if forward.add:
-        parts += [name + b": " + value for name, value in forward.add]
-    parts.append(_request_framing(head))
-    return b"\r\n".join(parts)
+    passed = (_passed_again if block.small else _passed)(block, forward, source.trusted)
+    parts = (head.method, path, block.host, passed, source.lines(head))
+    return b"%b %b HTTP/1.1\r\nHost: %b%b\r\n%b\r\n" % parts + _request_framing(head)
 
 
 def _with_cookies(fields: list[Field], key: bytes, hygiene: Hygiene) -> list[Field]:
@@ -111,10 +111,10 @@ def _with_cookies(fields: list[Field], key: bytes, hygiene: Hygiene) -> list[Fie
 def _request_framing(head: RequestHead) -> bytes:
     if head.upgrade:
         return b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    if head.length == 0 and b"content-length" not in head.index:
+    if head.length == 0 and b"content-length" not in head.block.index:
         return b"\r\n"
     body = b"Transfer-Encoding: chunked\r\n" if head.length == CHUNKED else b"Content-Length: %d\r\n" % head.length
-    return body + (b"Expect: 100-continue\r\n\r\n" if head.expects else b"\r\n")
+    return body + (b"Expect: 100-continue\r\n\r\n" if head.block.expects else b"\r\n")
 
 
 def target(whole: bytes, prefix: bytes) -> bytes:
@@ -148,7 +148,7 @@ def response(head: ResponseHead, hygiene: Hygiene, framing: bytes) -> bytes:
     fields = head.fields
     if hygiene.cookies and b"set-cookie" in head.index:
         fields = _with_cookies(fields, b"set-cookie", hygiene)
-    parts = [b"HTTP/1.1 %d %b" % (head.status, head.reason)]
+    parts = [head.line]
     parts += [line for key, _, _, line in fields if key not in drop]
     parts.append(framing)
     return b"\r\n".join(parts)

@@ -29,29 +29,42 @@ class Field(NamedTuple):
         return self.line.partition(b":")[0], self.value
 
 
-class RequestHead:
-    """What a request's head means, as the one strict parser read it. Names in `index` are in lower case."""
+class Block:
+    """The headers of a request and what they mean. A browser sends the same ones again and again: blocks are shared."""
 
-    __slots__ = (
-        "expects", "fields", "host", "index", "keep_alive", "length", "method", "minor", "named", "peer",
-        "target", "upgrade",
-    )  # fmt: skip
+    __slots__ = ("expects", "fields", "host", "index", "keep_alive", "length", "named", "small", "upgrade")
 
-    method: bytes
-    target: bytes
-    minor: int  # HTTP/1.minor
     fields: list[Field]  # in the order they came
-    index: dict[bytes, bytes]  # repeated ones joined
+    index: dict[bytes, bytes]  # by name in lower case; repeated ones joined
     host: bytes
     length: int  # of the body; CHUNKED when it is not announced
     keep_alive: bool
     upgrade: bool  # to WebSocket: the only upgrade there is
     expects: bool  # 100-continue
     named: frozenset[bytes]  # further names that `Connection` makes this hop's own
+    small: bool  # enough to be remembered
+
+
+class RequestHead:
+    """What a request's head means, as the one strict parser read it."""
+
+    __slots__ = ("block", "length", "method", "minor", "peer", "target", "upgrade")
+
+    method: bytes
+    target: bytes
+    minor: int  # HTTP/1.minor
+    block: Block
+    length: int  # of the body; CHUNKED when it is not announced
+    upgrade: bool  # a WebSocket handshake
     peer: str  # who is at the other end of the connection; empty on a Unix socket
 
     def get(self, name: bytes, default: bytes = b"") -> bytes:
-        return self.index.get(name, default)
+        """A header's value, by its name in lower case."""
+        return self.block.index.get(name, default)
+
+    @property
+    def host(self) -> bytes:
+        return self.block.host
 
     @property
     def path(self) -> bytes:
@@ -59,10 +72,10 @@ class RequestHead:
 
 
 class ResponseHead:
-    __slots__ = ("fields", "index", "keep_alive", "length", "minor", "named", "reason", "status", "upgrade")
+    __slots__ = ("fields", "index", "keep_alive", "length", "line", "minor", "named", "status", "upgrade")
 
     status: int
-    reason: bytes
+    line: bytes  # the status line, written anew
     minor: int
     fields: list[Field]
     index: dict[bytes, bytes]
@@ -80,7 +93,7 @@ class Direction(Enum):
 Observer = Callable[[Direction, bytes], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Hygiene:
     """What does not pass between browsers and one kind of upstream. Names in lower case."""
 
@@ -91,9 +104,9 @@ class Hygiene:
     cookie_domains: bool = True  # may answers set cookies for a whole domain?
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Forward:
-    """Pass the request on. One object serves all requests of a route: nothing in it belongs to a single one."""
+    """Pass the request on. One object serves all requests of a route: keep it, what is made from it is remembered."""
 
     address: Address
     route: str = ""  # tunnels are counted, and closed, by it

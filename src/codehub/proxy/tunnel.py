@@ -8,6 +8,7 @@ import asyncio
 from math import inf
 from typing import TYPE_CHECKING
 
+from codehub import logs
 from codehub.proxy.farewell import Farewell
 from codehub.proxy.frames import Boundary, close_frame
 from codehub.proxy.model import Direction, Observer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from codehub.proxy.server import Engine
     from codehub.proxy.upstream import Pool
 
+log = logs.get()
 FROM_BROWSER, FROM_WORKSPACE = Direction
 
 
@@ -39,7 +41,7 @@ class Tunnel:
         self.client = client
         self.up = up
         self.route = route
-        self.observer = observer
+        self.observer = careful(observer) if observer else None
         self.deadline = inf
         self.open = True
         self.half_closed = False
@@ -113,6 +115,18 @@ class Tunnel:
 
     def drain(self) -> None:
         self.close(1001, "The server is restarting.")
+
+
+def careful(observer: Observer) -> Observer:
+    """Whoever watches from the side must not be able to stop what it watches."""
+
+    def watch(direction: Direction, data: bytes) -> None:
+        try:
+            observer(direction, data)
+        except Exception:
+            log.exception("An observer of a WebSocket failed")
+
+    return watch
 
 
 class BrowserSide(asyncio.Protocol):

@@ -104,13 +104,13 @@ async def _help(
         reading = asyncio.create_task(collected.read(process))
         try:
             async with asyncio.timeout(seconds):
-                await process.wait()
+                said = await _hear(hear)
                 await asyncio.wait([reading], timeout=LINGER_SECONDS)
         except TimeoutError:
             raise RuntimeFailureError("the helper did not come back in time") from None
         finally:
             await _leave(process, feeding, reading)
-        return _judge(os.read(hear, 65536)), bytes(collected.data), collected.truncated
+        return _judge(said), bytes(collected.data), collected.truncated
     finally:
         os.close(hear)
         if tell >= 0:
@@ -140,15 +140,25 @@ async def _feed(process: asyncio.subprocess.Process, pieces: Sequence[bytes]) ->
         process.stdin.close()
 
 
+async def _hear(fd: int) -> bytes:
+    """What the helper says at its end. Not its exit: asyncio sees that only when nothing holds its output any more."""
+    ready = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(fd, ready.set)
+    try:
+        await ready.wait()
+        return os.read(fd, 65536)
+    finally:
+        loop.remove_reader(fd)
+
+
 async def _leave(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
-    # What it left behind may hold the pipe; we do not.
+    # Lets go of the pipes, which something left behind may hold, and ends a helper that has not ended.
     process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 (there is no public way)
+    await process.wait()
 
 
 def _judge(said: bytes) -> dict[str, Any]:

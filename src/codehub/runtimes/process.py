@@ -30,6 +30,7 @@ from codehub.supervisor.privileges import Account
 from codehub.templates.model import Template
 
 ANSWER_SECONDS = 1.0
+WRITING_SECONDS = 5.0
 EXIT_TAIL = 4096
 
 
@@ -119,8 +120,10 @@ class ProcessRuntime:
 
     async def last_exit(self, workspace_id: str) -> Exit | None:
         place = self._layout.of(workspace_id)
-        ended = records.read_exit(place.exit_file)
         left = records.read(place.record)
+        if left and not left.alive:
+            await lifecycle.gone(left.shepherd, WRITING_SECONDS)  # it is just writing down how that went
+        ended = records.read_exit(place.exit_file)
         if ended is None and (left is None or left.alive):
             return None
         tail = await asyncio.to_thread(logs.tail, place.log, EXIT_TAIL)

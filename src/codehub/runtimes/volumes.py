@@ -4,13 +4,15 @@ Called by `process` in threads. Every step is one rename between states that all
 killed anywhere is simply called again.
 """
 
+import contextlib
 import errno
 import json
 import pathlib
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codehub.runtimes import files, uids
+from codehub.runtimes import files, records, uids
 from codehub.runtimes.base import RuntimeFailureError, Volume
 from codehub.runtimes.layout import Layout, Place
 
@@ -34,6 +36,16 @@ def read(folder: pathlib.Path) -> Meta | None:
         return None
 
 
+@contextlib.contextmanager
+def held(place: Place) -> Iterator[None]:
+    """Hold a workspace that does not run: while it does, its shepherd has the lock, and waiting would not help."""
+    running = records.read(place.record)
+    if running and running.alive:
+        raise RuntimeFailureError("the workspace is running")
+    with files.locked(place.lock):
+        yield
+
+
 class Volumes:
     def __init__(self, layout: Layout, uid_base: int | None) -> None:
         self._layout = layout
@@ -55,7 +67,9 @@ class Volumes:
 
     def create(self, workspace_id: str, generation: str) -> None:
         place = self._layout.of(workspace_id)
-        with files.locked(place.lock):
+        if read(place.volume):
+            return  # also when it runs
+        with held(place):
             if read(place.volume):
                 return
             fresh = place.root / f"new-{secrets.token_hex(8)}"
@@ -65,7 +79,7 @@ class Volumes:
 
     def place(self, workspace_id: str, generation: str, staged: pathlib.Path, restored_from: str) -> None:
         place = self._layout.of(workspace_id)
-        with files.locked(place.lock):
+        with held(place):
             if there := read(place.volume):
                 if (there.generation, there.restored_from) == (generation, restored_from):
                     return
@@ -103,9 +117,10 @@ class Volumes:
 
     def delete(self, workspace_id: str, generation: str) -> None:
         place = self._layout.of(workspace_id)
-        if not place.root.exists():
+        there = [meta.generation for folder in (place.volume, place.parked) if (meta := read(folder))]
+        if not place.root.exists() or (there and generation not in there):
             return
-        with files.locked(place.lock):
+        with held(place):
             for folder in (place.volume, place.parked):
                 meta = read(folder)
                 if meta and meta.generation == generation:
@@ -123,9 +138,10 @@ class Volumes:
     def _move(self, workspace_id: str, generation: str, *, to_trash: bool) -> None:
         place = self._layout.of(workspace_id)
         source, target = (place.volume, place.parked) if to_trash else (place.parked, place.volume)
-        if not place.root.exists():
+        found = read(source)
+        if found is None or found.generation != generation:
             return
-        with files.locked(place.lock):
+        with held(place):
             meta = read(source)
             if meta and meta.generation == generation:
                 _rename(source, target)

@@ -289,7 +289,9 @@ def verdict(w: Workspace, wanted: Desired) -> Verdict:
         return IN_PROGRESS
     if w.health_status is Health.ERROR:
         return IN_ERROR
-    return Verdict(VERDICTS[w.observed_status, wanted])
+    # Just undeleted and not looked at yet: like one that has nothing running.
+    observed = Observed.PENDING if w.observed_status is Observed.DELETED else w.observed_status
+    return Verdict(VERDICTS[observed, wanted])
 
 
 def delete_verdict(w: Workspace) -> Verdict:

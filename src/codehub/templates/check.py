@@ -1,0 +1,111 @@
+"""From the values of a TOML file to a template: every key known, every value of its kind. Pure; called by `loader`."""
+
+import dataclasses
+import difflib
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from codehub.templates.model import DockerSpec, ProcessSpec, ResourceLimits, Template
+
+TABLES = {"process": ProcessSpec, "docker": DockerSpec, "limits": ResourceLimits}
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class WrongKeyError(Exception):
+    """Names the key; the loader adds the file."""
+
+
+def template(name: str, values: Mapping[str, Any]) -> Template:
+    given = _group(Template, {key: value for key, value in values.items() if key not in TABLES}, "", {"name", *TABLES})
+    if "title" not in given:
+        raise WrongKeyError("title: is missing")
+    for table, kind in TABLES.items():
+        if table in values:
+            if not isinstance(values[table], Mapping):
+                raise WrongKeyError(f"{table}: must be a table, [{table}]")
+            given[table] = _build(kind, values[table], table)
+    for key, verdict in RULES.items():
+        if complaint := verdict(given.get(key)):
+            raise WrongKeyError(f"{key}: {complaint}")
+    if "process" not in given and "docker" not in given:
+        raise WrongKeyError("process: is missing, and so is docker; nothing says how to start it")
+    return Template(name=name, **given)
+
+
+def _build(kind: type, values: Mapping[str, Any], table: str) -> Any:
+    given = _group(kind, values, f"{table}.", set())
+    for field in dataclasses.fields(kind):
+        needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if needed and not given.get(field.name):
+            raise WrongKeyError(f"{table}.{field.name}: is missing")
+    return kind(**given)
+
+
+def _group(kind: type, values: Mapping[str, Any], prefix: str, not_here: set[str]) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in not_here]
+    result = {}
+    for key, value in values.items():
+        if key not in names:
+            close = difflib.get_close_matches(key, [*names, *TABLES] if not prefix else names, n=1)
+            raise WrongKeyError(f"{prefix}{key}: is not a known key{f'; did you mean {close[0]}?' if close else ''}")
+        try:
+            result[key] = _convert(value, hints[key])
+        except ValueError as e:
+            raise WrongKeyError(f"{prefix}{key}: {e}") from e
+    return result
+
+
+def _convert(value: Any, hint: Any) -> Any:
+    if isinstance(hint, types.UnionType):
+        hint = typing.get_args(hint)[0]
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        words = [str(word) for word in hint]
+        if value not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return hint(value)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise ValueError("must be a list of words in quotes")
+        return tuple(value)
+    if typing.get_origin(hint) is not None:
+        return _environment(value)
+    return _plain(value, hint)
+
+
+def _plain(value: Any, hint: type) -> Any:
+    if hint in {int, float}:
+        if isinstance(value, bool) or not isinstance(value, int if hint is int else (int, float)):
+            raise ValueError("must be a whole number" if hint is int else "must be a number")
+        if value < 0:
+            raise ValueError("must not be negative")
+        return hint(value)
+    if not isinstance(value, hint):
+        raise ValueError("must be true or false" if hint is bool else "must be text in quotes")  # noqa: TRY004
+    return value
+
+
+def _environment(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
+        raise ValueError("must be a table of names and texts in quotes")
+    for name in value:
+        if not ENV_NAME.fullmatch(name):
+            raise ValueError(f"{name} cannot be the name of an environment variable")
+    return dict(value)
+
+
+def _absolute(spec: ProcessSpec | None) -> str | None:
+    wrong = next((path for path in spec.paths if not path.startswith("/")), None) if spec else None
+    return f"paths must be absolute, and {wrong} is not" if wrong else None
+
+
+RULES: dict[str, Callable[[Any], str | None]] = {
+    "ready": lambda path: None if path is None or path.startswith("/") else "must begin with /",
+    "title": lambda title: None if title.strip() else "must not be empty",
+    "process": _absolute,
+    "docker": lambda spec: None if spec is None or 0 < spec.port < 65536 else "port must be between 1 and 65535",
+}
