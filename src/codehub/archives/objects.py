@@ -169,12 +169,12 @@ class ObjectStore:
     async def get(self, key: str) -> bytes:
         """A small object."""
         size = await self._size(key)
-        return await self._range(key, 0, min(size, SMALL)) if size else b""
+        return bytes(await self._range(key, 0, min(size, SMALL))) if size else b""
 
-    async def stream(self, key: str) -> AsyncIterator[bytes]:
+    async def stream(self, key: str) -> AsyncIterator[memoryview]:
         """An object from its beginning to its end; the next range is on its way while one is worked on."""
         size = await self._size(key)
-        ahead: asyncio.Task[bytes] | None = None
+        ahead: asyncio.Task[memoryview] | None = None
         try:
             for start in range(0, size, RANGE):
                 content = await (ahead or self._range(key, start, min(start + RANGE, size)))
@@ -188,10 +188,10 @@ class ObjectStore:
                 ahead.cancel()
                 await asyncio.gather(ahead, return_exceptions=True)
 
-    async def _range(self, key: str, start: int, end: int) -> bytes:
+    async def _range(self, key: str, start: int, end: int) -> memoryview:
         with mapped(key):
             async with asyncio.timeout(self._patience):
-                content = bytes(await obstore.get_range_async(self._inner, key, start=start, end=end))
+                content = memoryview(await obstore.get_range_async(self._inner, key, start=start, end=end))
         if len(content) != end - start:
             raise ObjectStoreError(f"{key} came short: {len(content)} of {end - start} bytes")
         return content

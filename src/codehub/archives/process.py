@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import sys
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,51 @@ _ERRORS: dict[str, type[ArchiveError]] = {
 }
 
 
+class _Pipe:
+    """Our end of the pipe to a worker, which moves a megabyte at a time in a thread of its own.
+
+    asyncio's streams move 64 KB, with a turn of the event loop and a switch of processes for each.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive-pipe")
+        self._running: asyncio.Future[Any] | None = None
+
+    async def read(self) -> bytes:
+        return bytes(await self._run(os.read, self._fd, CHUNK))
+
+    async def write(self, content: bytes | memoryview) -> None:
+        await self._run(_write_all, self._fd, content)
+
+    async def _run(self, work: Callable[..., Any], *arguments: object) -> Any:
+        self._running = asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+        return await asyncio.shield(self._running)
+
+    async def close(self) -> None:
+        """The other end must be closed, or its owner dead: then whatever our thread waits for has come."""
+        if self._fd < 0:
+            return
+        fd, self._fd = self._fd, -1
+        if self._running is not None:
+            await asyncio.wait([self._running])
+            self._running.exception()
+        self._thread.shutdown(wait=False)
+        os.close(fd)
+
+
+def _write_all(fd: int, content: bytes | memoryview) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
 class Worker:
     """A worker under way. Leave its context, by whatever door, and it is gone."""
 
-    def __init__(self, process: asyncio.subprocess.Process, progress: Progress, total: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pipe: _Pipe, progress: Progress, total: int) -> None:
         self._process = process
+        self._pipe = pipe
         self._progress = progress
         self._total = total
         self._result: dict[str, Any] | None = None
@@ -41,24 +83,21 @@ class Worker:
 
     async def output(self) -> AsyncIterator[bytes]:
         """What the worker writes. Ends only when the worker has said that it is done; raises when it is not."""
-        assert self._process.stdout is not None  # noqa: S101 - for the types: we asked for a pipe
-        while chunk := await self._process.stdout.read(CHUNK):
+        while chunk := await self._pipe.read():
             yield chunk
         await self.result()
 
-    async def feed(self, chunk: bytes) -> bool:
+    async def feed(self, chunk: bytes | memoryview) -> bool:
         """Give the worker more to read; False when it wants no more."""
-        assert self._process.stdin is not None  # noqa: S101
         try:
-            self._process.stdin.write(chunk)
-            await self._process.stdin.drain()
-        except (BrokenPipeError, ConnectionResetError):
+            await self._pipe.write(chunk)
+        except BrokenPipeError:
             return False
         return True
 
-    def end(self) -> None:
-        assert self._process.stdin is not None  # noqa: S101
-        self._process.stdin.close()
+    async def end(self) -> None:
+        """There is no more to read."""
+        await self._pipe.close()
 
     async def result(self) -> dict[str, Any]:
         await self._listener
@@ -74,17 +113,10 @@ class Worker:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
-        if self._process.stdout is not None:
-            # asyncio does not call a process ended before its pipes are read to their end.
-            while await self._process.stdout.read(CHUNK):
-                pass
-        await self._process.wait()
-        self._listener.cancel()
+        # Its reports end when it does. asyncio does not call a process ended before its pipes are read to their end.
         await asyncio.gather(self._listener, return_exceptions=True)
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it was closed from the other side
-                await self._process.stdin.wait_closed()
+        await self._process.wait()
+        await self._pipe.close()
 
     async def _listen(self) -> None:
         assert self._process.stderr is not None  # noqa: S101
@@ -114,22 +146,36 @@ def unpacking(
 
 @contextlib.asynccontextmanager
 async def _running(job: str, arguments: dict[str, Any], progress: Progress, total: int) -> AsyncIterator[Worker]:
-    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, CHUNK)
+    ours, theirs = (reading, writing) if job == "pack" else (writing, reading)
+    pipe = _Pipe(ours)
+    try:
+        process = await _start(job, arguments, theirs)
+    except BaseException:
+        os.close(theirs)
+        await pipe.close()
+        raise
+    os.close(theirs)
+    worker = Worker(process, pipe, progress, total)
+    try:
+        yield worker
+    finally:
+        # Also while we are being cancelled: a worker is never left behind.
+        await asyncio.shield(asyncio.ensure_future(worker.close()))
+
+
+async def _start(job: str, arguments: dict[str, Any], pipe: int) -> asyncio.subprocess.Process:
+    nothing = asyncio.subprocess.DEVNULL
+    return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "codehub.archives.worker",
         json.dumps({"job": job, "arguments": arguments, "parent": os.getpid()}),
         stdin=nothing if job == "pack" else pipe,
         stdout=pipe if job == "pack" else nothing,
-        stderr=pipe,
+        stderr=asyncio.subprocess.PIPE,
         limit=_REPORT_LIMIT,
         env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ},
         start_new_session=True,  # an interrupt from the terminal is the coordinator's to handle
     )
-    worker = Worker(process, progress, total)
-    try:
-        yield worker
-    finally:
-        # Also while we are being cancelled: a worker is never left behind.
-        await asyncio.shield(asyncio.ensure_future(worker.close()))

@@ -38,7 +38,7 @@ class _Digest:
         self._sha256 = hashlib.sha256()
         self.size = 0
 
-    async def add(self, chunk: bytes) -> None:
+    async def add(self, chunk: bytes | memoryview) -> None:
         await asyncio.to_thread(self._sha256.update, chunk)  # a megabyte takes longer than a turn of the event loop
         self.size += len(chunk)
 
@@ -183,7 +183,7 @@ async def restore(
             if not await worker.feed(chunk):
                 break  # it has given up, and will say why
             step("fed some")
-        worker.end()
+        await worker.end()
         await worker.result()
     step("unpacked")
     if not digest.matches(meta):

@@ -16,7 +16,8 @@ from codehub.settings import CoordinatorConfig
 from codehub.templates.loader import Templates
 from codehub.workspaces.model import Operation, Workspace
 
-POLL_SECONDS = 0.1
+# A small program answers at once and a large one after seconds: ask often first, then less.
+FIRST_POLL, LAST_POLL = 0.01, 0.25
 Progress = Callable[[int, int], Awaitable[None]]
 
 
@@ -94,6 +95,7 @@ class Operations:
         template = self._templates.require(w.template)
         self._answered.pop(w.id, None)
         await self._runtime.start(Workload(w.id, w.owner, template))
+        pause = FIRST_POLL
         while True:
             container = (await self._runtime.containers()).get(w.id)
             if container is None:
@@ -102,7 +104,8 @@ class Operations:
             if await self._runtime.answers(container, template):
                 self._answered[w.id] = container.identity
                 return
-            await self._clock.sleep(POLL_SECONDS)
+            await self._clock.sleep(pause)
+            pause = min(pause * 1.3, LAST_POLL)
 
     async def _archive(self, w: Workspace) -> None:
         """Contract: `archive_key` committed, then volume deleted, by the generation we packed."""

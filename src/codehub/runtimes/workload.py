@@ -113,10 +113,9 @@ def process_of(workload: Workload) -> ProcessSpec:
 
 def _command(process: ProcessSpec, values: dict[str, str], room: Room, setting: Setting) -> list[str]:
     words = [expand(word, values) for word in process.command]
-    found = programs.find(words[0], setting.data_dir)
-    if found is None:
+    command = programs.command(words, setting.data_dir)
+    if command is None:
         raise ImageNotFoundError(f"{words[0]} is not installed on this machine")
-    command = [found, *words[1:]]
     if uses_port(process.command):
         command = [*launch.helper("relay", values["socket"], values["port"]), *command]
     if setting.isolation.kind == BUBBLEWRAP:

@@ -8,6 +8,8 @@ import pathlib
 import shutil
 import sys
 
+# Programs that come with this package, run by its own interpreter.
+OURS = {"codehub-terminal": "codehub.runtimes.terminal_app"}
 SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/games")
 
 
@@ -18,4 +20,15 @@ def folders(data_dir: pathlib.Path) -> list[str]:
 
 def find(program: str, data_dir: pathlib.Path) -> str | None:
     """Its absolute path, or None."""
+    if program in OURS:
+        return sys.executable
     return shutil.which(program, path=":".join(folders(data_dir)))
+
+
+def command(words: list[str], data_dir: pathlib.Path) -> list[str] | None:
+    """The same command with its program found; None when it is not there."""
+    found = find(words[0], data_dir)
+    if found is None:
+        return None
+    # Isolated: a file called tornado.py in somebody's home must not end up in our program.
+    return [found, *(["-I", "-m", OURS[words[0]]] if words[0] in OURS else []), *words[1:]]

@@ -1,0 +1,310 @@
+"""From inside a workspace: what of the machine, the platform and the neighbours can be read, reached, seen or taken.
+
+Every probe really runs inside. The same file runs as root and as an ordinary user (`test_ordinary_user`).
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from codehub import settings
+from codehub.runtimes import connect
+from codehub.supervisor.serve import open_socket
+from tests.contracts.harness import processes_of
+from tests.runtimes.conftest import Neighbours
+from tests.servers import TestServers
+
+AS_ROOT = os.geteuid() == 0
+TRY_PATHS = """
+import os, sys
+for path in sys.argv[1:]:
+    for name, attempt in (("list", os.listdir), ("read", lambda p: open(p).read())):
+        try:
+            found = attempt(path)
+        except OSError:
+            continue
+        if found: print(name, path, found)
+"""
+TRY_SOCKETS = """
+import socket, sys
+for path in sys.argv[1:]:
+    with socket.socket(socket.AF_UNIX) as s:
+        try:
+            s.connect(path)
+        except OSError:
+            continue
+        print("connected to", path)
+"""
+# Everything that can be seen at all, without what the kernel makes up and the system's own programs.
+WALK = """
+import os, stat
+for folder, folders, files in os.walk("/"):
+    folders[:] = [f for f in folders if os.path.join(folder, f) not in ("/proc", "/usr", "/opt", "/nix")]
+    for name in folders + files:
+        path = os.path.join(folder, name)
+        try:
+            kind = "socket" if stat.S_ISSOCK(os.lstat(path).st_mode) else "file"
+        except OSError:
+            kind = "closed"
+        print(kind, path)
+"""
+
+
+async def test_anothers_home_can_not_be_read(neighbours: Neighbours) -> None:
+    home = neighbours.runtime.volume_path("bobs")
+    ways = [home, home / "diary", home.parent, "/home/bob", "/home/bob/diary", f"/proc/1/root{home}/diary"]
+    assert await neighbours.alice_sees(TRY_PATHS, *map(str, ways)) == ""
+    assert "diary" not in await neighbours.alice_sees(WALK)
+
+
+async def test_anothers_socket_can_not_be_reached(neighbours: Neighbours) -> None:
+    bobs = neighbours.bob.address.socket
+    assert bobs
+    assert await neighbours.alice_sees(TRY_SOCKETS, bobs, f"/proc/1/root{bobs}") == ""
+    seen = (await neighbours.alice_sees(WALK)).splitlines()
+    assert [line for line in seen if line.startswith("socket")] == ["socket /run/ide/sock"]
+
+
+async def test_the_databases_and_redis_sockets_can_not_be_reached(neighbours: Neighbours, servers: TestServers) -> None:
+    database = parse_qs(urlsplit(servers.database_url).query)["host"][0] + "/.s.PGSQL.5432"
+    redis = urlsplit(servers.redis_url).path
+    for path in (database, redis):
+        assert pathlib.Path(path).is_socket()
+    assert await neighbours.alice_sees(TRY_SOCKETS, database, redis) == ""
+
+
+async def test_the_data_directory_can_not_be_seen(neighbours: Neighbours) -> None:
+    data = neighbours.data_dir
+    (data / "secrets").mkdir()
+    (data / "secrets" / "signing-key").write_text("secret")
+    ways = [data, data / "workspaces", data / "run", data / "secrets", data / "secrets" / "signing-key"]
+    assert await neighbours.alice_sees(TRY_PATHS, *map(str, ways)) == ""
+
+
+async def test_a_data_directory_inside_a_tree_that_is_shown_is_hidden_in_it(neighbours: Neighbours) -> None:
+    """The package's own folder is shown to every workspace; here it is asked for what lies where the data would be."""
+    machine = (await neighbours.runtime._look_around()).machine
+    seen = (await neighbours.alice_sees(WALK)).split()
+    assert all(tree in seen for tree in machine.trees if not tree.startswith("/usr"))
+    assert not [path for path in seen if any(path.startswith(hidden + "/") for hidden in machine.hidden)]
+
+
+async def test_nothing_of_the_platforms_environment_is_passed_on(neighbours: Neighbours) -> None:
+    script = """
+import glob, os
+print(sorted(os.environ))
+for path in glob.glob("/proc/[0-9]*/environ"):
+    try: print(open(path).read())
+    except OSError: pass
+"""
+    seen = await neighbours.alice_sees(script)
+    assert "the-platforms-own-secret" not in seen
+    names = {"CODEHUB_WORKSPACE_ID", "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+    assert seen.splitlines()[0] == str(sorted({*names, "LC_CTYPE"} if "LC_CTYPE" in seen else names))
+
+
+async def test_processes_of_others_can_not_be_seen_or_signalled(neighbours: Neighbours) -> None:
+    bobs = processes_of(f"bobs-own-{os.getpid()}")
+    assert bobs
+    script = """
+import os, sys
+numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+print(len(numbers), max(numbers))
+for pid in map(int, sys.argv[1:]):
+    for signal in (0, 9):
+        try: os.kill(pid, signal)
+        except ProcessLookupError: continue
+        print("reached", pid)
+"""
+    seen = await neighbours.alice_sees(script, *map(str, [*bobs, os.getpid(), os.getppid()]))
+    assert len(seen.splitlines()) == 1
+    assert int(seen.split()[0]) < 6
+    assert processes_of(f"bobs-own-{os.getpid()}") == bobs
+
+
+async def test_the_proxys_port_can_not_be_taken(neighbours: Neighbours) -> None:
+    script = """
+import socket, sys
+for host in ("127.0.0.1", "0.0.0.0", "127.0.0.2"):
+    for option in (None, socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        with socket.socket() as s:
+            if option: s.setsockopt(socket.SOL_SOCKET, option, 1)
+            try:
+                s.bind((host, int(sys.argv[1])))
+                s.listen()
+            except OSError:
+                continue
+            print("took", host, option)
+"""
+    config = settings.load({"CODEHUB_HOST": "0.0.0.0", "CODEHUB_PORT": "0", "CODEHUB_DATA_DIR": "/nonexistent"})
+    with open_socket(config) as listener:
+        assert await neighbours.alice_sees(script, str(listener.getsockname()[1])) == ""
+
+
+async def test_a_user_has_a_name_a_home_and_nobody_elses_entry(neighbours: Neighbours) -> None:
+    script = """
+import getpass, os, pwd, socket
+print(pwd.getpwuid(os.getuid()).pw_name, os.getcwd(), os.path.expanduser("~"), socket.gethostname())
+print(*sorted(entry.pw_name for entry in pwd.getpwall()))
+"""
+    assert (await neighbours.alice_sees(script)).splitlines() == [
+        "alice /home/alice /home/alice alices",
+        "alice nobody root",
+    ]
+    assert (await neighbours.runtime.exec("alices", ["whoami"])).output == b"alice\n"
+
+
+async def test_there_are_no_rights_to_gain(neighbours: Neighbours) -> None:
+    seen = await neighbours.alice_sees("print(open('/proc/self/status').read())")
+    status = dict(line.split(":\t", 1) for line in seen.splitlines() if ":\t" in line)
+    assert status["NoNewPrivs"] == "1"
+    assert {name: status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == dict.fromkeys(
+        ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"), "0" * 16
+    )
+    ide = await neighbours.alice_sees("print(open('/proc/2/status').read())")
+    assert "NoNewPrivs:\t1" in ide
+    assert "CapBnd:\t" + "0" * 16 in ide
+
+
+async def test_a_setuid_program_gives_nothing(neighbours: Neighbours) -> None:
+    planted = neighbours.runtime.volume_path("alices") / "planted"
+    shutil.copy("/usr/bin/id", planted)
+    if AS_ROOT:
+        os.chown(planted, 0, 0)
+    planted.chmod(0o6755)
+    own = (await neighbours.runtime.exec("alices", ["id", "-u"])).output
+    assert own != b"0\n"
+    assert (await neighbours.runtime.exec("alices", ["./planted", "-u"])).output == own
+    mounts = await neighbours.alice_sees("print(open('/proc/self/mounts').read())")
+    assert [line for line in mounts.splitlines() if "nosuid" not in line] == []
+
+
+async def test_the_system_can_not_be_changed(neighbours: Neighbours) -> None:
+    script = """
+import os
+for path in ("/", "/etc", "/usr", "/usr/bin", "/home", "/run", "/var", "/proc/sys/kernel", *os.environ["PATH"].split(":")[1:]):
+    if os.path.isdir(path):
+        try: open(path + "/planted", "w")
+        except OSError: continue
+        print("wrote", path)
+for path in ("/etc/passwd", "/etc/hosts", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger"):
+    try: open(path, "a").write("x")
+    except OSError: continue
+    print("changed", path)
+"""
+    assert await neighbours.alice_sees(script) == ""
+    for command in (["mount", "-t", "tmpfs", "none", "/tmp"], ["hostname", "evil"], ["mknod", "disk", "b", "8", "0"]):
+        assert (await neighbours.runtime.exec("alices", command)).exit_code != 0
+
+
+async def test_temporary_files_are_ones_own(neighbours: Neighbours) -> None:
+    with tempfile.NamedTemporaryFile(prefix="of-the-machine-", dir="/tmp") as machines:
+        script = (
+            "import os; [open(f + '/mine', 'w') for f in ('/tmp', '/dev/shm', '/var/tmp')]; print(os.listdir('/tmp'))"
+        )
+        assert pathlib.Path(machines.name).name not in await neighbours.alice_sees(script)
+    theirs = await neighbours.runtime.exec("bobs", ["ls", "/tmp", "/dev/shm", "/var/tmp/"])
+    assert b"mine" not in theirs.output
+    assert not pathlib.Path("/tmp/mine").exists()
+    assert not pathlib.Path("/dev/shm/mine").exists()
+
+
+async def test_terminals_work_and_are_ones_own(neighbours: Neighbours) -> None:
+    script = "import os, pty; master, slave = pty.openpty(); print(os.ttyname(slave), sorted(os.listdir('/dev/pts')))"
+    assert await neighbours.alice_sees(script) == "/dev/pts/0 ['0', 'ptmx']\n"
+
+
+async def test_a_link_in_the_sockets_place_is_not_followed(neighbours: Neighbours) -> None:
+    """Whoever connects for alice must not be led to bob's IDE, which only they can reach."""
+    assert neighbours.bob.address.socket
+    await neighbours.runtime.exec(
+        "alices", ["sh", "-c", 'rm /run/ide/sock && ln -s "$0" /run/ide/sock', neighbours.bob.address.socket]
+    )
+    assert neighbours.alice.address.socket
+    assert pathlib.Path(neighbours.alice.address.socket).is_socket()  # so a careless proxy would get through
+    with pytest.raises(OSError, match=r"not a socket|symbolic"):
+        await connect.connect(neighbours.alice.address)
+
+
+async def test_only_the_proxys_account_gets_to_a_socket(neighbours: Neighbours) -> None:
+    """From outside any sandbox: the service account may connect, another workspace's user and a stranger may not."""
+    path = neighbours.bob.address.socket
+    assert path
+    assert pathlib.Path(path).parent.stat().st_mode & 0o7007 == (0o2000 if AS_ROOT else 0)
+    if not AS_ROOT:
+        assert pathlib.Path(path).parent.stat().st_uid == os.geteuid()
+        return
+    proxy, alice = neighbours.runtime._account, pathlib.Path(neighbours.runtime.volume_path("alices")).stat().st_uid
+    assert proxy
+    script = f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"
+    outcomes = {}
+    for name, uid, gid in (("proxy", proxy.uid, proxy.gid), ("alice", alice, alice), ("stranger", 54321, 54321)):
+        rights = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
+        done = subprocess.run([*rights, "/usr/bin/python3", "-c", script], capture_output=True, check=False)
+        outcomes[name] = done.returncode
+    assert outcomes == {"proxy": 0, "alice": 1, "stranger": 1}
+
+
+async def test_what_a_template_shows_is_seen_and_not_writable(neighbours: Neighbours) -> None:
+    """An interpreter or a course's material may lie below a directory that only its owner can enter."""
+    from codehub.templates.model import ProcessSpec, Template  # noqa: PLC0415
+    from tests.contracts.harness import running  # noqa: PLC0415
+    from tests.contracts.workloads import server, workload  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as closed:  # 0700, ours
+        material = pathlib.Path(closed) / "material"
+        material.mkdir()
+        (material / "lesson").write_text("one")
+        (material / "lesson").chmod(0o644)
+        material.chmod(0o755)
+        (pathlib.Path(closed) / "answers").write_text("42")
+        command = server().process
+        assert command
+        template = Template("shown", "Shown", process=ProcessSpec(command.command, paths=(str(material),)))
+        await running(neighbours.runtime, workload(template, "carols", "carol"))
+        shown = await neighbours.runtime.exec(
+            "carols", ["sh", "-c", f"cat {material}/lesson; ls {closed}; > {material}/x"]
+        )
+        assert shown.output.split()[:2] == [b"one", b"material"]
+        assert shown.exit_code != 0
+        assert sorted(os.listdir(material)) == ["lesson"]
+
+
+async def test_a_private_network_has_nobody_else_in_it(neighbours: Neighbours) -> None:
+    from codehub.templates.model import Network, ProcessSpec, Template  # noqa: PLC0415
+    from tests.contracts.harness import running  # noqa: PLC0415
+    from tests.contracts.workloads import server, workload  # noqa: PLC0415
+
+    command = server().process
+    assert command
+    template = Template("alone", "Alone", process=ProcessSpec(command.command, network=Network.NONE))
+    await running(neighbours.runtime, workload(template, "carols", "carol"))
+    script = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 1)"
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        port = str(service.getsockname()[1])
+        assert (await neighbours.runtime.exec("carols", ["python3", "-c", script, port])).exit_code != 0
+        assert (await neighbours.runtime.exec("alices", ["python3", "-c", script, port])).exit_code == 0
+
+
+async def test_an_ended_shepherd_takes_its_workspace_with_it(neighbours: Neighbours) -> None:
+    """Nobody runs on without a log, a lock and somebody to end it."""
+    from codehub.runtimes import records  # noqa: PLC0415
+    from tests.contracts.harness import ended  # noqa: PLC0415
+
+    running = records.read(neighbours.data_dir / "workspaces" / "running" / "bobs.json")
+    assert running
+    os.kill(running.shepherd.pid, signal.SIGKILL)
+    await ended(neighbours.runtime, "bobs")
+    assert processes_of(f"bobs-own-{os.getpid()}") == []
+    last = await neighbours.runtime.last_exit("bobs")
+    assert last
+    assert last.code is None
+    assert sys.platform == "linux"
