@@ -1,8 +1,8 @@
 """From asking for a workspace to having it, minus the IDE's own start-up; beside JupyterHub's local process spawner.
 
 Both start the same small program, one after the other, alternating: ours by `PATCH {"desired_state": "RUNNING"}`
-through the front door, JupyterHub by `POST /users/NAME/server` through its API. The program's own start-up, measured without
-either, is taken off. Ours runs it isolated, as a user of its own; SimpleLocalProcessSpawner does not.
+through the front door, JupyterHub by `POST /users/NAME/server` through its API. The program's own start-up, measured
+without either, is taken off. Ours runs it isolated, as a user of its own; SimpleLocalProcessSpawner does not.
 
     python bench/starts.py [--rounds N]
 

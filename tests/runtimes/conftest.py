@@ -24,7 +24,7 @@ class Neighbours:
     bob: Container
 
     async def alice_runs(self, script: str, *arguments: str) -> ExecResult:
-        return await self.runtime.exec("alices", ["python3", "-c", script, *arguments])
+        return await self.runtime.exec("alices", ["python3", "-c", script, *arguments], max_output=50_000_000)
 
     async def alice_sees(self, script: str, *arguments: str) -> str:
         result = await self.alice_runs(script, *arguments)

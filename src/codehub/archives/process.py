@@ -100,7 +100,7 @@ class Worker:
         await self._pipe.close()
 
     async def result(self) -> dict[str, Any]:
-        await self._listener
+        await asyncio.shield(self._listener)  # a caller who gives up does not silence the worker
         code = await self._process.wait()
         if self._error is not None:
             kind = _ERRORS.get(str(self._error.get("error")), ArchiveError)

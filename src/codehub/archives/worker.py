@@ -10,7 +10,6 @@ import errno
 import json
 import os
 import signal
-import stat
 import sys
 import threading
 from collections.abc import Callable
@@ -96,12 +95,17 @@ def _start_scanner(root: int) -> int:
 
 def _total(root: int) -> int:
     """Bytes of content, as far as can be seen; what vanishes meanwhile is the packer's business."""
-    total = 0
-    for _, _, files, fd in os.fwalk(dir_fd=root):
-        for name in files:
-            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode):
-                total += min(status.st_size, status.st_blocks * 512)
+    total, waiting = 0, [os.dup(root)]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(folder) as found:
+            for item in found:
+                if item.is_dir(follow_symlinks=False):
+                    waiting.append(os.open(item.name, DIRECTORY_FLAGS, dir_fd=folder))
+                elif item.is_file(follow_symlinks=False):
+                    status = item.stat(follow_symlinks=False)
+                    total += min(status.st_size, status.st_blocks * 512)
+        os.close(folder)
     return total
 
 

@@ -5,8 +5,9 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from codehub.runtimes import launch
 from codehub.runtimes.base import ExecResult, RuntimeFailureError
@@ -85,36 +86,65 @@ async def _help(
 ) -> tuple[dict[str, Any], bytes, bool]:
     """Start a helper, feed it, collect what it prints and how it says it went."""
     text = json.dumps(header).encode()
-    hear, tell = os.pipe()
-    try:
+    with _Pipe() as report, _Pipe() as printed:
         process = await asyncio.create_subprocess_exec(
-            *launch.helper(module, str(tell)),
+            *launch.helper(module, str(report.write)),
             stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stdout=printed.write,
+            stderr=printed.write,
             env={},
             cwd="/",
-            pass_fds=(tell,),
+            pass_fds=(report.write,),
             start_new_session=True,
         )
-        os.close(tell)
-        tell = -1
-        feeding = asyncio.create_task(_feed(process, [f"{len(text):010}".encode(), text, *data]))
-        collected = _Output(max_output)
-        reading = asyncio.create_task(collected.read(process))
+        report.close_write()
+        printed.close_write()
+        output = _Output(max_output)
+        tasks = [
+            asyncio.create_task(_feed(process, [f"{len(text):010}".encode(), text, *data])),
+            asyncio.create_task(output.collect(printed)),
+        ]
         try:
             async with asyncio.timeout(seconds):
-                said = await _hear(hear)
-                await asyncio.wait([reading], timeout=LINGER_SECONDS)
+                said = await report.piece()
+                # Something left behind may hold the output open for ever; what the command itself wrote is there.
+                await asyncio.wait(tasks[1:], timeout=LINGER_SECONDS)
         except TimeoutError:
             raise RuntimeFailureError("the helper did not come back in time") from None
         finally:
-            await _leave(process, feeding, reading)
-        return _judge(said), bytes(collected.data), collected.truncated
-    finally:
-        os.close(hear)
-        if tell >= 0:
-            os.close(tell)
+            await _leave(process, tasks)
+        return _judge(said), bytes(output.data), output.truncated
+
+
+class _Pipe:
+    """A pipe of ours. Not asyncio's: that one believes in a process's end only when nobody holds its output."""
+
+    def __init__(self) -> None:
+        self._read, self.write = os.pipe()
+        os.set_blocking(self._read, False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._read)
+        self.close_write()
+
+    def close_write(self) -> None:
+        if self.write >= 0:
+            os.close(self.write)
+            self.write = -1
+
+    async def piece(self) -> bytes:
+        """What comes next; nothing at the end."""
+        ready = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._read, ready.set)
+        try:
+            await ready.wait()
+            return os.read(self._read, 65536)
+        finally:
+            loop.remove_reader(self._read)
 
 
 class _Output:
@@ -123,9 +153,8 @@ class _Output:
         self.truncated = False
         self._limit = limit
 
-    async def read(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout  # noqa: S101 (asked for above)
-        while piece := await process.stdout.read(65536):
+    async def collect(self, pipe: _Pipe) -> None:
+        while piece := await pipe.piece():
             room = self._limit - len(self.data)
             self.data += piece[:room]
             self.truncated = self.truncated or len(piece) > room
@@ -140,24 +169,16 @@ async def _feed(process: asyncio.subprocess.Process, pieces: Sequence[bytes]) ->
         process.stdin.close()
 
 
-async def _hear(fd: int) -> bytes:
-    """What the helper says at its end. Not its exit: asyncio sees that only when nothing holds its output any more."""
-    ready = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_reader(fd, ready.set)
-    try:
-        await ready.wait()
-        return os.read(fd, 65536)
-    finally:
-        loop.remove_reader(fd)
-
-
-async def _leave(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) -> None:
+async def _leave(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    # Lets go of the pipes, which something left behind may hold, and ends a helper that has not ended.
-    process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 (there is no public way)
+    assert process.stdin  # noqa: S101 (asked for above)
+    if not process.stdin.is_closing():
+        process.stdin.transport.abort()  # what was not read will not be
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGKILL)
     await process.wait()
 
 

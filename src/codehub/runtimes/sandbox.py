@@ -69,6 +69,7 @@ def mounts(machine: Machine, room: Room) -> list[Mount]:
         Mount("dev", "/dev"),
         Mount("tmpfs", "/dev/shm", size=tmp),  # noqa: S108 (inside the sandbox)
         Mount("tmpfs", "/tmp", size=tmp),  # noqa: S108
+        Mount("folder", "/var"),
         Mount("symlink", "/var/tmp", "/tmp"),  # noqa: S108
         Mount("folder", "/run"),
     ]

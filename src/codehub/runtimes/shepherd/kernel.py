@@ -60,9 +60,9 @@ def pivot_root(new: str, old: str) -> None:
     _check(_libc.pivot_root(os.fsencode(new), os.fsencode(old)), "pivot_root")
 
 
-def protect(target: str, *, read_only: bool) -> None:
+def protect(target: str, *, read_only: bool, devices: bool = False) -> None:
     """Nothing below gains rights by being run; with `read_only`, nothing is written either. Includes mounts below."""
-    flags = MS_NOSUID | MS_NODEV | (MS_RDONLY if read_only else 0)
+    flags = MS_NOSUID | (0 if devices else MS_NODEV) | (MS_RDONLY if read_only else 0)
     attributes = struct.pack("=QQQQ", flags, 0, 0, 0)  # these three have the same bits in both calls
     path = os.fsencode(target)
     if _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, path, _AT_RECURSIVE, attributes, len(attributes)) == 0:

@@ -182,6 +182,7 @@ def _devices(target: str) -> None:
         place = f"{target}/{name}"
         os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
         kernel.mount(f"/old/dev/{name}", place, None, kernel.MS_BIND)
+        kernel.protect(place, read_only=False, devices=True)
     for name, link in LINKS.items():
         os.symlink(link, f"{target}/{name}")
     os.mkdir(f"{target}/pts", 0o755)
