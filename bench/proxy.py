@@ -174,10 +174,13 @@ async def talk(port: int, connections: int, size: int, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     for _ in range(connections):
         await loop.create_connection(lambda: Talker(message, delays), "127.0.0.1", port)
-    await asyncio.sleep(0.2)
+    while len(delays) < 2 * connections:  # noqa: ASYNC110 (all are at it; an event would cost every message)
+        await asyncio.sleep(0.05)
     delays.clear()
     begun = loop.time()
     await asyncio.sleep(seconds)
+    while len(delays) < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
     took = loop.time() - begun
     print(json.dumps({"rate": len(delays) / took, "p99": statistics.quantiles(delays, n=100)[98] * 1000}))
 
@@ -288,7 +291,8 @@ def cpu_seconds(group: int) -> float:
 def run_load(subject: Subject, workload: str, connections: int, seconds: int, lua: str) -> tuple[float, float]:
     if workload in SIZES:
         command = itself("talk", subject.port, connections, SIZES[workload], seconds)
-        got = json.loads(subprocess.run(["taskset", "-c", LOAD_CORE, *command], check=True, capture_output=True).stdout)
+        done = subprocess.run(["taskset", "-c", LOAD_CORE, *command], check=True, stdout=subprocess.PIPE, timeout=60)
+        got = json.loads(done.stdout)
         return got["rate"], got["p99"]
     path = {"small GET": "/small", "64 KB GET": "/64k", "1 MB upload": "/upload"}[workload]
     command = [

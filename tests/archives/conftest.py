@@ -70,3 +70,17 @@ def store(request: pytest.FixtureRequest, folder: Path) -> ObjectStore:
     if request.param == "s3":
         return open_store(request.getfixturevalue("s3_url"))
     return open_store(f"file://{folder}/objects")
+
+
+def workers_on(path: Path) -> list[str]:
+    """Processes that have this path in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if os.fsencode(path) in command:
+                found.append(entry.name)
+    return found

@@ -12,7 +12,7 @@ import pytest
 from codehub.archives import service
 from codehub.archives.objects import ObjectStore, open_store
 from tests.archives import trees
-from tests.archives.test_service import workers_on
+from tests.archives.conftest import workers_on
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE_STEPS = [

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from codehub.archives import sparse
 from codehub.archives import walk as walking
 from codehub.archives.format import Entry as TarEntry
-from codehub.archives.format import apply_pax, describe, parse_head, parse_pax
+from codehub.archives.format import apply_pax, describe, describe_file, parse_head, parse_pax
 from codehub.archives.model import SourceChangedError
 from codehub.archives.pack import Packer
 from tests.archives import trees
@@ -103,6 +103,15 @@ def test_a_file_in_too_many_pieces_has_its_smallest_holes_filled(folder: Path) -
 def test_an_unchanged_tree_gives_the_same_bytes(folder: Path) -> None:
     trees.grow(folder / "home", trees.rich(with_xattrs=HAS_XATTRS))
     assert trees.pack(folder / "home")[0] == trees.pack(folder / "home")[0]
+
+
+def test_a_directory_that_somebody_has_read_already_is_packed_whole(folder: Path) -> None:
+    trees.grow(folder / "home", Folder({b"%d" % number: File(b"x") for number in range(50)}))
+    fd = os.open(folder / "home", trees.DIRECTORY)
+    with os.scandir(fd) as half_read:
+        next(half_read)
+        assert Packer(lambda _chunk: None).run(os.dup(fd)).files == 51
+    os.close(fd)
 
 
 def test_owners_are_mapped_to_the_one_who_is_given(folder: Path) -> None:
@@ -260,3 +269,21 @@ def test_any_entry_is_read_as_it_was_written(
         length = parse_head(written[:512]).size
         apply_pax(read, parse_pax(written[512 : 512 + length]))
     assert read == entry
+
+
+@given(
+    name=trees.names,
+    mode=st.integers(0, 0o7777),
+    ids=st.tuples(*[st.sampled_from([0, 1000, 0o7777777, 0o7777777 + 1])] * 2),
+    size=st.sampled_from([0, 1, 511, 512, 10**6, 0o77777777777, 0o77777777777 + 1]),
+    mtime=st.one_of(
+        st.integers(10**18 - 5, 10**19 + 5),
+        st.integers(-(10**18), 10**19),
+        st.integers(0, 10).map(lambda n: n * 10**18),
+    ),
+)
+def test_the_short_way_to_describe_a_file_writes_the_same_bytes(
+    name: bytes, mode: int, ids: tuple[int, int], size: int, mtime: int
+) -> None:
+    entry = TarEntry(name, b"0", mode, *ids, size, mtime)
+    assert describe_file(name, mode, *ids, size, mtime) == describe(entry)

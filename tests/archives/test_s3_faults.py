@@ -12,8 +12,8 @@ from codehub.archives import service
 from codehub.archives.model import ArchiveNotFoundError, ObjectStoreError, key_base
 from codehub.archives.objects import ObjectStore, open_store
 from tests.archives import s3, trees
-from tests.archives.conftest import IMPATIENT, NOW, point_at
-from tests.archives.test_service import KEY, stored_keys, workers_on
+from tests.archives.conftest import IMPATIENT, NOW, point_at, workers_on
+from tests.archives.test_service import KEY, stored_keys
 
 BASE = key_base("w1", "op1", 7)
 MEGABYTE = 1024 * 1024
@@ -32,26 +32,32 @@ def far_store(s3_server: s3.S3Server, wire: s3.Wire, s3_url: str, monkeypatch: p
     return open_store(s3_url, IMPATIENT)
 
 
+@pytest.fixture
+def patient(far_store: ObjectStore, s3_url: str) -> ObjectStore:
+    """The same, with the time that it takes."""
+    return open_store(s3_url)
+
+
 @pytest.mark.parametrize("fault", ["cut", "hang"])
 @pytest.mark.parametrize("after", [0, 5 * MEGABYTE, 30 * MEGABYTE], ids=["at once", "in a part", "between parts"])
 async def test_an_upload_that_fails_commits_nothing_and_works_when_the_wire_is_mended(
-    far_store: ObjectStore, wire: s3.Wire, large_home: Path, fault: str, after: int
+    far_store: ObjectStore, patient: ObjectStore, wire: s3.Wire, large_home: Path, fault: str, after: int
 ) -> None:
     wire.after(after, fault)
     with pytest.raises(ObjectStoreError):
         await service.archive(large_home, far_store, BASE, now=NOW)
     assert workers_on(large_home) == []
     wire.mend()
-    assert await service.committed(far_store, "w1", "op1") is None
-    archived = await service.archive(large_home, far_store, BASE, now=NOW)
-    assert await service.verify(far_store, KEY) == archived.meta
+    assert await service.committed(patient, "w1", "op1") is None
+    archived = await service.archive(large_home, patient, BASE, now=NOW)
+    assert await service.verify(patient, KEY) == archived.meta
 
 
 @pytest.mark.parametrize("fault", ["cut", "hang"])
 async def test_a_download_that_fails_is_not_taken_for_a_broken_archive(
-    far_store: ObjectStore, wire: s3.Wire, large_home: Path, staging: Path, fault: str
+    far_store: ObjectStore, patient: ObjectStore, wire: s3.Wire, large_home: Path, staging: Path, fault: str
 ) -> None:
-    await service.archive(large_home, far_store, BASE, now=NOW)
+    await service.archive(large_home, patient, BASE, now=NOW)
     wire.after(15 * MEGABYTE, fault)
     with pytest.raises(ObjectStoreError):
         await service.restore(far_store, KEY, staging, None, trees.PLENTY)
@@ -59,7 +65,7 @@ async def test_a_download_that_fails_is_not_taken_for_a_broken_archive(
     wire.mend()
     for left in staging.iterdir():
         left.unlink()
-    await service.restore(far_store, KEY, staging, None, trees.PLENTY)
+    await service.restore(patient, KEY, staging, None, trees.PLENTY)
     assert trees.picture(staging) == trees.picture(large_home)
 
 

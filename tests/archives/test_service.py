@@ -250,57 +250,6 @@ async def test_a_worker_has_no_credentials(folder: Path, large_home: Path, monke
         assert b"hidden" not in Path(f"/proc/{worker.pid}/environ").read_bytes()
 
 
-@pytest.mark.parametrize("when", ["packing", "wrote some of home.tar.zst", "data stored", "data verified"])
-async def test_a_cancelled_archive_leaves_nothing_committed_and_nobody_behind(
-    folder: Path, large_home: Path, when: str
-) -> None:
-    reached = asyncio.Event()
-
-    def step(name: str) -> None:
-        if name == when:
-            reached.set()
-
-    store = open_store(f"file://{folder}/objects", step=step)
-    task = asyncio.create_task(service.archive(large_home, store, BASE, now=NOW, step=step))
-    await reached.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert workers_on(large_home) == []
-    assert await service.committed(store, "w1", "op1") is None
-    assert set(await stored_keys(store)) <= {KEY}
-    await service.archive(large_home, store, BASE, now=NOW)
-    await service.verify(store, KEY)
-
-
-async def test_a_cancelled_restore_leaves_nobody_behind(folder: Path, large_home: Path, staging: Path) -> None:
-    store = open_store(f"file://{folder}/objects")
-    await service.archive(large_home, store, BASE, now=NOW)
-    reached = asyncio.Event()
-    task = asyncio.create_task(
-        service.restore(store, KEY, staging, None, trees.PLENTY, step=lambda _name: reached.set())
-    )
-    await reached.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert workers_on(staging) == []
-
-
-def workers_on(path: Path) -> list[str]:
-    """Processes that have this path in their command line."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if os.fsencode(path) in command:
-                found.append(entry.name)
-    return found
-
-
 def test_the_platforms_own_event_loop_carries_it_too(folder: Path, large_home: Path, staging: Path) -> None:
     async def there_and_back() -> None:
         store = open_store(f"file://{folder}/objects")

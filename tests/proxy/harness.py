@@ -227,11 +227,11 @@ def proxied(
 
 def read_all(client: socket.socket) -> bytes:
     """Until the other side closes; a reset ends it too."""
-    found = b""
+    found = []
     with contextlib.suppress(ConnectionResetError):
         while data := client.recv(65536):
-            found += data
-    return found
+            found.append(data)
+    return b"".join(found)
 
 
 def read_until(client: socket.socket, end: bytes) -> bytes:

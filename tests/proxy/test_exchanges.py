@@ -62,15 +62,20 @@ def test_answers_to_pipelined_requests_come_in_order() -> None:
     assert [answer.body for answer in got] == [b"/%d" % n for n in range(200)] + [b"/last"]
 
 
-def test_answers_wait_for_a_client_that_stopped_sending_but_reads_slowly() -> None:
+def test_answers_wait_for_a_client_that_stopped_sending_and_does_not_read_yet() -> None:
     body = b"b" * 50_000
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + body
     with proxied(answer=answer) as (proxy, upstream), proxy.connect() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.sendall(b"".join(GET % n for n in range(200)))
+        client.sendall(b"".join(GET % n for n in range(500)))
         client.shutdown(socket.SHUT_WR)
-        got = answers_in(read_all(client), *[b"GET"] * 200)
-    assert len(got) == len(upstream.seen) == 200
+
+        def stuck() -> bool:
+            return any(getattr(thing, "write_paused", False) for thing in proxy.engine.watched)
+
+        while not proxy.call(stuck):
+            threading.Event().wait(0.01)
+        got = answers_in(read_all(client), *[b"GET"] * 500)
+    assert len(got) == len(upstream.seen) == 500
     assert all(one.body == body for one in got)
 
 

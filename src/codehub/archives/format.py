@@ -122,15 +122,13 @@ def describe(entry: Entry) -> bytes:
     return extra + head(name, entry.kind, entry.mode, uid, gid, size, seconds, target)
 
 
-def describe_file(  # noqa: PLR0917
-    name: bytes, mode: int, uid: int, gid: int, size: int, mtime_ns: int
-) -> bytes:
-    """The same as `describe` for what nearly every file is: short name, small numbers, a time between 2001 and 2286."""
+def describe_file(name: bytes, mode: int, uid: int, gid: int, size: int, mtime_ns: int) -> bytes:
+    """The same as `describe` for what nearly every file is: short name, small numbers, a time between 2001 and 2242."""
     seconds, fraction = divmod(mtime_ns, NANO)
     if (
         len(name) > MAX_NAME_FIELD
         or not name.isascii()
-        or not (10**9 <= seconds < 10**10 and fraction)
+        or not (10**9 <= seconds <= MAX_SIZE_FIELD and fraction)
         or max(uid, gid) > MAX_ID_FIELD
         or size > MAX_SIZE_FIELD
     ):
@@ -138,7 +136,15 @@ def describe_file(  # noqa: PLR0917
     # Written out, because it is done for every file of a home: a record of 30 bytes, and one header.
     front = b"%b%07o\0%07o\0%07o\0%011o\0%011o\0" % (name.ljust(100, b"\0"), mode, uid, gid, size, seconds)
     total = zlib.adler32(front) % 65536 + _FILE_SUM
-    return b"%b30 mtime=%d.%09d\n%b%b%06o\0 %b" % (_MTIME_HEAD, seconds, fraction, _MTIME_FILL, front, total, _FILE_REST)
+    return b"%b30 mtime=%d.%09d\n%b%b%06o\0 %b" % (
+        _MTIME_HEAD,
+        seconds,
+        fraction,
+        _MTIME_FILL,
+        front,
+        total,
+        _FILE_REST,
+    )
 
 
 def _name_records(entry: Entry) -> list[bytes]:

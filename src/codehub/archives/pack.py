@@ -101,6 +101,7 @@ class Packer:
         self._emit(tar.describe(entry))
         self.done.files += 1
         subdirectories = []
+        os.lseek(fd, 0, os.SEEK_SET)  # whoever has read from it before must not hide anything from us
         with os.scandir(fd) as found:
             entries = sorted(found, key=_name_of)
         for item in entries:
@@ -136,9 +137,7 @@ class Packer:
         if len(content) != size or after.st_mtime_ns != status.st_mtime_ns or after.st_size != size:
             raise SourceChangedError(f"{os.fsdecode(path)!r} changed while it was archived")
         mtime = status.st_mtime_ns
-        self._buffer.append(
-            tar.describe_file(path, status.st_mode & 0o7777, status.st_uid, status.st_gid, size, mtime)
-        )
+        self._buffer.append(tar.describe_file(path, status.st_mode & 0o7777, status.st_uid, status.st_gid, size, mtime))
         self._buffer.append(content)
         self._buffer.append(tar.ZEROS[: -size % 512])
         self._buffered += size + 1536

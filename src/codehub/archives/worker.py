@@ -95,7 +95,8 @@ def _start_scanner(root: int) -> int:
 
 def _total(root: int) -> int:
     """Bytes of content, as far as can be seen; what vanishes meanwhile is the packer's business."""
-    total, waiting = 0, [os.dup(root)]
+    # Opened anew: a copy of the descriptor would share its place in the listing with the packer's.
+    total, waiting = 0, [os.open(".", DIRECTORY_FLAGS, dir_fd=root)]
     while waiting:
         folder = waiting.pop()
         with os.scandir(folder) as found:

@@ -1,12 +1,13 @@
 """A progress bar on the terminal, for whoever waits longer than a second."""
 
 import sys
-import time
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+from codehub.clock import SystemClock
 
 PATIENCE_SECONDS = 1.0
 
@@ -18,7 +19,8 @@ class Meter:
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
         self._watched = sys.stderr.isatty()
-        self._begun = time.monotonic()
+        self._clock = SystemClock()
+        self._begun = self._clock.monotonic()
         self._task = self._progress.add_task("")
         self._shown = False
 
@@ -37,6 +39,6 @@ class Meter:
 
     def count(self, size: int) -> None:
         self._progress.advance(self._task, size)
-        if self._watched and not self._shown and time.monotonic() - self._begun > PATIENCE_SECONDS:
+        if self._watched and not self._shown and self._clock.monotonic() - self._begun > PATIENCE_SECONDS:
             self._shown = True
             self._progress.start()

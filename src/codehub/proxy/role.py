@@ -13,6 +13,7 @@ import pathlib
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import NoReturn
 
 import uvloop
@@ -34,13 +35,17 @@ WAITED_FOR = STOP | {signal.SIGCHLD, signal.SIGHUP}
 _libc = ctypes.CDLL(None, use_errno=True)  # loaded before any fork
 
 
+# Makes the director of a worker, for as long as the worker lives; it may end tunnels through the engine.
+Directing = Callable[[Engine], AbstractAsyncContextManager[Director]]
+
+
 async def run(
     settings: Settings,
     clock: Clock,
     listener: socket.socket,
     api_socket: pathlib.Path,
     *,
-    director: Director | None = None,
+    directing: Directing | None = None,
     limits: Limits | None = None,
 ) -> None:
     """One worker: until a signal says stop, and then until what is under way is finished, within bounds."""
@@ -49,16 +54,17 @@ async def run(
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
     server = settings.server
     engine = Engine(
-        director or FrontDoor(Address(path=str(api_socket))),
+        FrontDoor(Address(path=str(api_socket))),
         clock,
         limits or Limits(head_seconds=server.head_seconds),
         trusted=server.trusted_proxies,
         scheme=b"https" if settings.secure else b"http",
     )
-    gc.freeze()  # what exists by now stays; the collector need not look at it again and again
-    await engine.start(listener)
-    await told_to_stop.wait()
-    await engine.drain(server.drain_seconds)
+    async with directing(engine) if directing else nullcontext(engine.director) as engine.director:
+        gc.freeze()  # what exists by now stays; the collector need not look at it again and again
+        await engine.start(listener)
+        await told_to_stop.wait()
+        await engine.drain(server.drain_seconds)
 
 
 def run_workers(
@@ -68,12 +74,13 @@ def run_workers(
     api_socket: pathlib.Path,
     *,
     workers: int | None = None,
+    directing: Directing | None = None,
     limits: Limits | None = None,
 ) -> None:
     """Blocks until told to stop (SIGTERM, SIGINT). SIGHUP: new workers take over while the old ones drain."""
 
     def work() -> None:
-        uvloop.run(run(settings, clock, listener, api_socket, limits=limits))
+        uvloop.run(run(settings, clock, listener, api_socket, directing=directing, limits=limits))
 
     Parent(work, clock, workers or len(os.sched_getaffinity(0)), settings.server.drain_seconds).run()
 

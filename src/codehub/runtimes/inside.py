@@ -9,15 +9,17 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from codehub.runtimes import launch
+from codehub.runtimes import files, launch
 from codehub.runtimes.base import ExecResult, RuntimeFailureError
 from codehub.runtimes.records import Running
 from codehub.runtimes.shepherd import tree
+from codehub.runtimes.shepherd.spec import PLAIN
 from codehub.runtimes.volumes import Meta
 
 SLACK_SECONDS = 10.0  # beyond the command's own time: for the helper
 LINGER_SECONDS = 0.2  # for output of a command that has ended, while something it left behind keeps the pipe open
 PUT_SECONDS = 60.0
+READY_SECONDS = 10.0
 
 
 async def run(
@@ -32,7 +34,7 @@ async def run(
     header = {
         "isolation": running.isolation,
         "first": vars(running.first),
-        "ide": tree.ide_of(running.first.pid),
+        "ide": await asyncio.to_thread(_ready_ide, running),
         "groups": running.groups,
         "uid": running.uid,
         "gid": running.gid,
@@ -45,8 +47,19 @@ async def run(
     return ExecResult(outcome["code"], output, truncated, outcome["timed_out"])
 
 
-async def put(home: pathlib.Path, meta: Meta, files: Mapping[str, bytes]) -> None:
-    for path in files:
+def _ready_ide(running: Running) -> int:
+    """Waits out the moment in which the sandbox is being built: nothing may run in half of one."""
+    if running.isolation == PLAIN:
+        return running.first.pid
+    first = running.first
+    ide = files.wait_for(lambda: tree.ready_ide_of(first.pid), unless=lambda: not first.alive(), seconds=READY_SECONDS)
+    if ide is None:
+        raise RuntimeFailureError("the workspace is not running")
+    return ide
+
+
+async def put(home: pathlib.Path, meta: Meta, contents: Mapping[str, bytes]) -> None:
+    for path in contents:
         parts = path.split("/")
         if "\0" in path or any(part in {"", ".", ".."} for part in parts):
             raise RuntimeFailureError(f"{path!r} is not a path inside the home")
@@ -54,9 +67,9 @@ async def put(home: pathlib.Path, meta: Meta, files: Mapping[str, bytes]) -> Non
         "home": str(home),
         "uid": meta.uid,
         "gid": meta.uid,
-        "files": [[path, len(data)] for path, data in files.items()],
+        "files": [[path, len(data)] for path, data in contents.items()],
     }
-    await _help("place", header, list(files.values()), PUT_SECONDS, 0)
+    await _help("place", header, list(contents.values()), PUT_SECONDS, 0)
 
 
 async def disk_usage(home: pathlib.Path, seconds: float) -> int:

@@ -49,9 +49,8 @@ def read_exactly(size: int) -> bytes:
 
 def _enter(wanted: dict[str, Any]) -> None:
     who = Identity(**wanted["first"])
-    pid = wanted["ide"] or who.pid
     held = {kind: os.open(f"/proc/{who.pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in KINDS}
-    inner = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    inner = os.open(f"/proc/{wanted['ide']}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     if not who.alive():  # checked after opening: these are its namespaces and nobody else's
         raise OSError("the workspace has ended")
     ours = os.stat("/proc/self/ns/user")

@@ -86,6 +86,7 @@ class Shepherd:
             said = os.read(self._child.output, 2000).decode(errors="replace").strip()
             raise NotStartedError(said or "the sandbox ended before it began")
         self._first = first
+        signal.signal(signal.SIGTERM, self._pass_on)
         write_json(
             self._spec.record,
             {
@@ -102,16 +103,17 @@ class Shepherd:
                 "groups": self._spec.groups,
             },
         )
-        signal.signal(signal.SIGTERM, self._pass_on)
         self._child.let_go()
 
     def _pass_on(self, number: int, _frame: Any) -> None:
         """To the IDE itself: the sandbox around it neither reacts nor should."""
         pid = self._first.pid if self._spec.isolation == PLAIN else tree.ide_of(self._first.pid)
-        if pid:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGCONT)
-                os.kill(pid, number)
+        with contextlib.suppress(OSError):
+            if pid is None:  # it has not begun, so it has nothing to finish
+                os.kill(self._first.pid, signal.SIGKILL)
+                return
+            os.kill(pid, signal.SIGCONT)
+            os.kill(pid, number)
 
     def tend(self) -> NoReturn:
         watched = select.poll()

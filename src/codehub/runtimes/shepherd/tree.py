@@ -29,6 +29,20 @@ def ide_of(first: int) -> int | None:
     return None
 
 
+def ready_ide_of(first: int) -> int | None:
+    """The IDE once it is one: before, it is a copy of the first process, and the sandbox around it is not finished."""
+    pid = ide_of(first)
+    return pid if pid and _command_line(pid) not in {b"", _command_line(first)} else None
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
 def kill_descendants(pid: int) -> None:
     """All at once is not possible, so until there are none: who forks away is adopted by us, and found next time."""
     for _ in range(1000):

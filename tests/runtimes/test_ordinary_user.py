@@ -1,0 +1,33 @@
+"""As root, the contract and the isolation are proved a second time as an ordinary user, by the same tests."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+from codehub.supervisor.privileges import enter, needed_trees, service_account, view_for
+
+ROOT = pathlib.Path(__file__).parents[2]
+FILES = ("tests/contracts", "tests/runtimes/test_isolation.py", "tests/runtimes/test_refusals.py")
+
+
+def test_everything_holds_for_an_ordinary_user_too() -> None:
+    """Not root: then the files named above have just run as one."""
+    account = service_account(None)
+    if account is None:
+        assert os.geteuid() != 0
+        return
+    parent = os.getpid()
+    view = view_for(account, [*needed_trees(), ROOT])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "2", "--tb=short", *FILES],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=lambda: enter(account, view, parent, signal.SIGKILL),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
