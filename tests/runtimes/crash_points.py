@@ -1,0 +1,74 @@
+"""Runs one verb in a process of its own and ends that with SIGKILL when it first reaches a given line.
+
+Lines are those that the verb really executes, found by running it once to its end; each is tried. Run by `test_crashes`:
+`python -m tests.runtimes.crash_points DATA_DIR KIND VERB [FILE:LINE]` prints the lines, or dies.
+"""
+
+import asyncio
+import os
+import pathlib
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from types import FrameType
+from typing import Any
+
+from codehub.runtimes.process import ProcessRuntime
+from tests.contracts.harness import open_runtime
+from tests.contracts.workloads import server, workload
+
+TRACED = ("process", "lifecycle", "volumes", "files", "uids", "workload", "records", "cgroups")
+FOLDER = os.path.join("codehub", "runtimes") + os.sep  # noqa: PTH118
+
+
+async def place(runtime: ProcessRuntime) -> None:
+    staged = runtime.staging("w1", "g1")
+    (staged / "note").write_text("kept")
+    await runtime.place_volume("w1", "g1", staged, "key")
+
+
+VERBS: dict[str, Callable[[ProcessRuntime], Awaitable[None]]] = {
+    "create": lambda runtime: runtime.create_volume("w1", "g1"),
+    "place": place,
+    "park": lambda runtime: runtime.park_volume("w1", "g1"),
+    "unpark": lambda runtime: runtime.unpark_volume("w1", "g1"),
+    "delete": lambda runtime: runtime.delete_volume("w1", "g1"),
+    "start": lambda runtime: runtime.start(workload(server())),
+    "stop": lambda runtime: runtime.stop("w1", 5),
+}
+
+
+class Tracer:
+    def __init__(self, point: str | None) -> None:
+        self._point = point
+        self.seen: dict[str, None] = {}
+
+    def __call__(self, frame: FrameType, event: str, _argument: Any) -> "Tracer | None":
+        path = frame.f_code.co_filename
+        if FOLDER not in path or pathlib.PurePath(path).stem not in TRACED:
+            return None
+        if event == "line":
+            line = f"{pathlib.PurePath(path).name}:{frame.f_lineno}"
+            self.seen[line] = None
+            if line == self._point:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self
+
+
+def main(data_dir: str, kind: str, verb: str, point: str | None = None) -> None:
+    tracer = Tracer(point)
+    runtime = open_runtime(pathlib.Path(data_dir), kind)
+    threading.settrace(tracer)
+    sys.settrace(tracer)
+    asyncio.run(_run(verb, runtime))
+    sys.settrace(None)
+    print("\n".join(tracer.seen))
+
+
+async def _run(verb: str, runtime: ProcessRuntime) -> None:
+    await VERBS[verb](runtime)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

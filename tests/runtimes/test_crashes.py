@@ -1,0 +1,109 @@
+"""Every verb, ended by SIGKILL at every line it executes, and asked again: what is seen in between is true, then it is done.
+
+The lines are enumerated from the code as it runs (`crash_points`), not sampled.
+"""
+
+import asyncio
+import os
+import pathlib
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from codehub.runtimes.base import Volume
+from codehub.runtimes.process import ProcessRuntime
+from tests.contracts.harness import answering, fresh_runtime, processes_of
+from tests.contracts.workloads import server
+from tests.runtimes.crash_points import VERBS
+
+ROOT = pathlib.Path(__file__).parents[2]
+PLAIN, RESTORED, PARKED = Volume("w1", "g1"), Volume("w1", "g1", "key"), Volume("w1", "g1", parked=True)
+# verb: what must have been done before, what is there before, what is there after
+VOLUMES: dict[str, tuple[tuple[str, ...], Volume | None, Volume | None]] = {
+    "create": ((), None, PLAIN),
+    "place": ((), None, RESTORED),
+    "park": (("create",), PLAIN, PARKED),
+    "unpark": (("create", "park"), PARKED, PLAIN),
+    "delete": (("create",), PLAIN, None),
+}
+
+
+async def run(data_dir: pathlib.Path, verb: str, point: str = "") -> tuple[int, list[str]]:
+    arguments = [str(data_dir), "namespaces", verb, *([point] if point else [])]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.runtimes.crash_points", *arguments, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    return await process.wait(), output.decode().split()
+
+
+async def each_point(
+    verb: str, check: Callable[[ProcessRuntime, pathlib.Path, str], Awaitable[None]], *before: str
+) -> int:
+    """Two at a time, each on a data directory of its own."""
+    async with fresh_runtime("namespaces") as (runtime, data_dir):
+        for earlier in before:
+            await VERBS[earlier](runtime)
+        code, points = await run(data_dir, verb)
+        assert code == 0
+    turn = asyncio.Semaphore(2)
+
+    async def one(point: str) -> None:
+        async with turn, fresh_runtime("namespaces") as (runtime, data_dir):
+            for earlier in before:
+                await VERBS[earlier](runtime)
+            code, _ = await run(data_dir, verb, point)
+            assert code == -signal.SIGKILL, point
+            await check(runtime, data_dir, point)
+
+    await asyncio.gather(*(one(point) for point in points))
+    return len(points)
+
+
+@pytest.mark.parametrize("verb", VOLUMES)
+async def test_a_volume_is_whole_after_a_crash_anywhere(verb: str) -> None:
+    earlier, before, after = VOLUMES[verb]
+
+    async def check(runtime: ProcessRuntime, data_dir: pathlib.Path, point: str) -> None:
+        assert (await runtime.volumes(["w1"])).get("w1") in {before, after}, point
+        await VERBS[verb](runtime)
+        assert (await runtime.volumes(["w1"])).get("w1") == after, point
+        left = [
+            path.name for path in (data_dir / "workspaces" / "homes").rglob("*") if path.name[:4] in {"new-", "gone"}
+        ]
+        assert left == [], point
+
+    assert await each_point(verb, check, *earlier) > 10
+
+
+async def test_a_start_that_crashed_anywhere_ends_in_exactly_one_container() -> None:
+    async def check(runtime: ProcessRuntime, _: pathlib.Path, point: str) -> None:
+        await VERBS["start"](runtime)
+        await answering(runtime, "w1", server())
+        shown = await runtime.exec("w1", ["sh", "-c", "ls -d /proc/[0-9]* | wc -l"])
+        assert int(shown.output) <= 5, point
+        home = os.fsencode(runtime.volume_path("w1")).decode()
+        assert len([pid for pid in processes_of("CODEHUB_WORKSPACE_ID=w1") if _root_has(pid, home)]) <= 2, point
+        await runtime.stop("w1", 5)
+        assert await runtime.containers() == {}, point
+
+    assert await each_point("start", check, "create") > 30
+
+
+async def test_a_stop_that_crashed_anywhere_leaves_nothing_when_asked_again() -> None:
+    async def check(runtime: ProcessRuntime, data_dir: pathlib.Path, point: str) -> None:
+        await VERBS["stop"](runtime)
+        assert await runtime.containers() == {}, point
+        assert list((data_dir / "workspaces" / "running").iterdir()) == [], point
+        assert list((data_dir / "run" / "w").iterdir()) == [], point
+
+    assert await each_point("stop", check, "create", "start") > 10
+
+
+def _root_has(pid: int, home: str) -> bool:
+    try:
+        return home in pathlib.Path(f"/proc/{pid}/mountinfo").read_text()
+    except OSError:
+        return False
