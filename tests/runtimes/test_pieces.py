@@ -83,8 +83,8 @@ def test_a_user_is_called_like_its_owner_where_that_can_be(owner: str, name: str
 
 def test_a_spec_survives_its_journey() -> None:
     spec = Spec(
-        "w1", "none", ["a"], {"A": "ü"}, "alice", "/home/alice", None, None, False, [Mount("tmpfs", "/tmp", size=4)], [],
-        "/h", "/l", "/r", "/e", "/s", 5, "/log", 7,
+        "w1", "none", ["a"], {"A": "ü"}, "alice", "/home/alice", None, None, False,
+        [Mount("tmpfs", "/tmp", size=4)], [], "/h", "/l", "/r", "/e", "/s", 5, "/log", 7,
     )  # fmt: skip
     assert Spec.loads(spec.dumps()) == spec
 

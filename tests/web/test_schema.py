@@ -19,8 +19,8 @@ async def run(site: Site, token: str, examples: int, folder: pathlib.Path) -> tu
     """Exit code and output. In a process of its own: it is not asynchronous, and the server is in this one."""
     process = await asyncio.create_subprocess_exec(
         *(SCHEMATHESIS, "run", f"{site.url}/openapi.json", "--header", f"Authorization: Bearer {token}"),
-        # An event stream has no end, and whoever reads it to its end waits for ever.
-        *("--exclude-path", "/api/v1/events"),
+        # Streams have no end, and whoever reads one to its end waits for ever.
+        *("--exclude-path", "/api/v1/events", "--exclude-path", "/api/v1/workspaces/{id}/logs/follow"),
         *("--checks", "all", "--max-examples", str(examples), "--generation-deterministic", "--no-color"),
         cwd=folder,
         stdout=asyncio.subprocess.PIPE,

@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from codehub.auth.model import AccessToken, BrowserSession, Person, Role, Scope
 from codehub.auth.service import People
-from codehub.web import paging
+from codehub.web import fields, paging
 from codehub.web.access import LoggedIn
 from codehub.web.problems import documented
 
@@ -17,12 +17,7 @@ Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
 TEXT = r"^[^\x00-\x1f\x7f]*$"  # one line; PostgreSQL cannot hold NUL
 
 
-def _whole(value: object) -> object:
-    """JSON has one kind of number: 7.0 is 7."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Days = Annotated[int, Field(strict=True, ge=1, le=3650), BeforeValidator(_whole)]
+Days = Annotated[int, Field(strict=True, ge=1, le=3650), fields.Whole]
 
 
 class UserIn(BaseModel):

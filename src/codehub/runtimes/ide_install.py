@@ -64,7 +64,8 @@ async def install(name: str, data_dir: pathlib.Path, say: Say) -> pathlib.Path:
         await carry_out(code_server(aside), aside, say)
         _write_program(aside / "bin" / "code-server", LAUNCHER)
         say("Trying it")
-        async for line in _output(Step("try", "", [str(aside / "bin" / "code-server"), "--version"], _environment())):
+        own = {**_environment(), "HOME": str(aside / "cache")}  # it writes a configuration wherever it finds none
+        async for line in _output(Step("try", "", [str(aside / "bin" / "code-server"), "--version"], own)):
             say(line)
         await asyncio.to_thread(swap_in, aside, ide / "code-server")
     say(f"code-server {CODE_SERVER} is installed in {ide / 'code-server'}")

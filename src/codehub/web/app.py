@@ -70,6 +70,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         components = schema.setdefault("components", {})
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         _tidy_schemas(components.setdefault("schemas", {}))
+        _name_templates(app, components["schemas"])
         for path, operations in schema["paths"].items():
             for operation in operations.values():
                 _tidy_operation(path, operation)
@@ -83,6 +84,13 @@ def _tidy_schemas(schemas: dict[str, Any]) -> None:
         schemas.pop(name, None)
     schemas["Problem"] = problems.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(schemas["Problem"].pop("$defs", {}))
+
+
+def _name_templates(app: FastAPI, schemas: dict[str, Any]) -> None:
+    """Which templates there are is known here, and worth knowing."""
+    services: Services = app.state.services
+    names = [t.name for t in services.templates.all() if services.templates.unavailable(t.name) is None]
+    schemas["WorkspaceIn"]["properties"]["template"]["enum"] = names
 
 
 def _tidy_operation(path: str, operation: dict[str, Any]) -> None:

@@ -9,7 +9,9 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
-from codehub.errors import InvalidRequestError, UnauthenticatedError
+from codehub.auth.model import Caller
+from codehub.errors import UnauthenticatedError
+from codehub.web import fields as web_fields
 from codehub.web import paging
 from codehub.web.access import LoggedIn, visitor
 from codehub.web.problems import documented
@@ -23,8 +25,9 @@ router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(4
 Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
 DesiredIn = Literal["RUNNING", "STANDBY", "ARCHIVED", "PENDING"]
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$", examples=["Week 3"])]
+Tail = Annotated[int, Query(ge=0, le=1_000_000, description="Bytes of it, at most.")]
 HEARTBEAT, HEARTBEAT_SECONDS = b"event: heartbeat\ndata: {}\n\n", 30.0
-Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="Seconds; 0 = never.")]
+Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="Seconds; 0 = never."), web_fields.Whole]
 
 
 class WorkspaceIn(BaseModel):
@@ -41,10 +44,10 @@ class WorkspaceChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     desired_state: DesiredIn | None = None
-    name: Name | None = None
+    name: Name = ""  # only looked at when it is named
     standby_ttl_seconds: Ttl | None = None
     archive_ttl_seconds: Ttl | None = None
-    keep_awake_until: datetime | None = None
+    keep_awake_until: web_fields.Moment | None = None
 
 
 class RecoverIn(BaseModel):
@@ -126,10 +129,8 @@ async def change_workspace(
     """Ask for a state (202; 200 when it is so already), or change name, times and keep-awake."""
     service = _service(request)
     named = {name: getattr(change, name, None) for name in change.model_fields_set - {"desired_state"}}
-    if named.get("name", "") is None:
-        raise InvalidRequestError("must not be null", field="name")
     if keep := named.get("keep_awake_until"):
-        _check_keep_awake(request, keep)
+        named["keep_awake_until"] = _as_far_as_allowed(request, keep)
     w = await service.get(caller, id)
     if change.desired_state:
         w, response.status_code = await service.request(caller, id, _desired(change.desired_state))
@@ -142,13 +143,11 @@ def _details(named: dict[str, Any]) -> Details:
     return Details(**{field.name: named.get(field.name, UNSET) for field in fields(Details)})
 
 
-def _check_keep_awake(request: Request, until: datetime) -> None:
-    services = request.app.state.services
-    if until.tzinfo is None:
-        raise InvalidRequestError("needs a time zone, like 2026-03-02T18:00:00Z", field="keep_awake_until")
-    longest = services.settings.limits.max_keep_awake_seconds
-    if until > services.clock.now() + timedelta(seconds=longest):
-        raise InvalidRequestError(f"at most {longest} seconds ahead", field="keep_awake_until")
+def _as_far_as_allowed(request: Request, until: datetime) -> datetime:
+    """The operator's bound; the answer says until when it really is."""
+    services: Services = request.app.state.services
+    longest = timedelta(seconds=services.settings.limits.max_keep_awake_seconds)
+    return min(until, services.clock.now() + longest)
 
 
 @router.delete("/workspaces/{id}", status_code=202, responses=documented(404, 409))
@@ -197,13 +196,31 @@ async def workspace_logs(
     request: Request,
     caller: LoggedIn,
     id: Id,  # noqa: A002
-    tail_bytes: Annotated[int, Query(ge=0, le=1_000_000)] = 65536,
-    follow: bool = False,
+    tail_bytes: Tail = 65536,
 ) -> StreamingResponse:
-    """The end of the IDE's own log; with `follow`, also what comes."""
-    await _service(request).get(caller, id)
+    """The end of the IDE's own log."""
+    return await _log(request, caller, id, tail_bytes, follow=False)
+
+
+@router.get(
+    "/workspaces/{id}/logs/follow",
+    response_class=StreamingResponse,
+    responses={**documented(404), 200: {"content": {"text/plain": {}}, "description": "As it prints, without end."}},
+)
+async def follow_workspace_logs(
+    request: Request,
+    caller: LoggedIn,
+    id: Id,  # noqa: A002
+    tail_bytes: Tail = 65536,
+) -> StreamingResponse:
+    """The end of the IDE's own log, and then what comes."""
+    return await _log(request, caller, id, tail_bytes, follow=True)
+
+
+async def _log(request: Request, caller: Caller, id_: str, tail_bytes: int, *, follow: bool) -> StreamingResponse:
+    await _service(request).get(caller, id_)
     services: Services = request.app.state.services
-    lines = services.runtime.logs(id, tail_bytes=tail_bytes, follow=follow and not request.state.head)
+    lines = services.runtime.logs(id_, tail_bytes=tail_bytes, follow=follow)
     return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers={"x-accel-buffering": "no"})
 
 
