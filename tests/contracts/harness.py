@@ -37,6 +37,7 @@ async def fresh_runtime(kind: str, **changes: object) -> AsyncIterator[tuple[Pro
     finally:
         for name in await runtime.containers():
             await runtime.stop(name, 0)
+        await runtime.limits()  # so that it knows which groups to take away
         await runtime.close()
         shutil.rmtree(folder, ignore_errors=True)
 

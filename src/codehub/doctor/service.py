@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from codehub.doctor import account, isolation, machine, servers, store
+from codehub.doctor import account, isolation, machine, servers, store, workspaces
 from codehub.doctor import settings as settings_check
 from codehub.doctor.model import Finding, fail
 from codehub.doctor.threads import in_thread
@@ -25,6 +25,8 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         "database": lambda: servers.database(settings),
         "redis": lambda: servers.redis_server(settings),
         "object store": lambda: store.check(settings.storage),
+        "isolation": lambda: workspaces.isolation(settings),
+        "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
         "bubblewrap": isolation.bubblewrap,
         "user namespaces": isolation.user_namespaces,
         "control groups": lambda: in_thread(isolation.control_groups),

@@ -124,6 +124,8 @@ def _enable(group: pathlib.Path) -> None:
 
 
 def _usable(group: pathlib.Path) -> bool:
+    if not (group.parent / "cgroup.procs").exists():
+        return False  # a folder, but not of groups: what version 1 hangs its controllers in
     try:
         group.mkdir(exist_ok=True)
         (group / "probe").mkdir(exist_ok=True)
