@@ -129,6 +129,22 @@ def settings() -> None:
 app.command(rich_help_panel=OPERATE)(backup)
 app.command(rich_help_panel=OPERATE)(restore)
 app.command(rich_help_panel=OPERATE)(doctor)
+ide = typer.Typer(help="IDEs that do not come with the package.", no_args_is_help=True)
+
+
+@ide.command("install")
+def ide_install(
+    name: Annotated[str, typer.Argument(help="What to install: code-server.")],
+) -> None:
+    """Install an IDE below the data directory, where templates find it. Takes some minutes; can be repeated."""
+    from codehub.runtimes.ide_install import install  # noqa: PLC0415
+
+    settings = load_settings("cli")
+    where = asyncio.run(install(name, settings.storage.data_dir, typer.echo))
+    typer.echo(f"Installed: {where}")
+
+
+app.add_typer(ide, name="ide", rich_help_panel=OPERATE)
 app.add_typer(workspaces, name="workspace", rich_help_panel=PEOPLE)
 app.add_typer(users, name="user", rich_help_panel=PEOPLE)
 app.add_typer(tokens, name="token", rich_help_panel=PEOPLE)

@@ -35,8 +35,8 @@ async def fresh_runtime(kind: str, **changes: object) -> AsyncIterator[tuple[Pro
     try:
         yield runtime, folder / "data"
     finally:
-        for name in await runtime.containers():
-            await runtime.stop(name, 0)
+        for record in (folder / "data" / "workspaces" / "running").glob("*.json"):
+            await runtime.stop(record.stem, 0)  # also what has ended without being able to clear up
         await runtime.limits()  # so that it knows which groups to take away
         await runtime.close()
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,7 @@ from codehub.coordinator.operations import Operations
 from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.errors import LeaseLostError
-from codehub.runtimes.base import ImageNotFoundError, RuntimeFailureError
+from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError
 from codehub.settings import CoordinatorConfig, LimitsConfig
 from codehub.templates.model import Template
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
@@ -41,7 +41,7 @@ class NullArchives:
     async def store(self, w: Workspace, epoch: int, _runtime: Any, _progress: Any) -> str:
         return f"{w.id}/{w.op_id}/{epoch}/home.tar.zst"
 
-    async def fetch(self, w: Workspace, runtime: NullRuntime, _progress: Any) -> None:
+    async def fetch(self, w: Workspace, runtime: Runtime, _progress: Any) -> None:
         assert w.op_id
         assert w.archive_key
         await runtime.place_volume(w.id, w.op_id, runtime.staging(w.id, w.op_id), w.archive_key)

@@ -186,7 +186,7 @@ async def test_somebody_elses_workspace_is_not_there_and_an_admin_sees_it(
     )
     for call in calls:
         with pytest.raises(NotFoundError):
-            await call(JOON)  # type: ignore[no-untyped-call]
+            await call(JOON)
     assert (await s.get(ADMIN, w.id)).owner == "mina"
     after = (clock.now() - timedelta(days=1), "")
     assert await s.page(JOON, Filters(owner="mina"), after=after, limit=5) == []

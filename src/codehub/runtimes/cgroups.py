@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from codehub.templates.model import ResourceLimits
@@ -45,10 +45,15 @@ class Groups:
         return made
 
     def leave(self) -> None:
-        """Remove our own groups when nothing runs in them any more; the kernel refuses otherwise."""
-        for parent in self.parents.values():
-            with contextlib.suppress(OSError):
-                parent.rmdir()
+        """Take away the parents of all groups, once there are none below."""
+        remove(map(str, self.parents.values()))
+
+
+def remove(groups: Iterable[str]) -> None:
+    """Those that nobody is in; the kernel refuses the others."""
+    for group in groups:
+        with contextlib.suppress(OSError):
+            pathlib.Path(group).rmdir()
 
 
 def settings(version: int, controller: str, limits: ResourceLimits) -> list[tuple[str, str]]:

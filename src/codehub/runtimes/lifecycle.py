@@ -4,11 +4,10 @@ import asyncio
 import contextlib
 import json
 import os
-import pathlib
 import signal
 import subprocess
 
-from codehub.runtimes import files, launch, records
+from codehub.runtimes import cgroups, files, launch, records
 from codehub.runtimes.base import RuntimeFailureError, StartFailedError
 from codehub.runtimes.layout import Place
 from codehub.runtimes.records import Running
@@ -109,8 +108,6 @@ def clear_up(place: Place, running: Running) -> None:
             return  # it did
         if not place.exit_file.exists():
             files.write_whole(place.exit_file, json.dumps({"code": None, "at": running.started_at.timestamp()}))
-        for group in running.groups:
-            with contextlib.suppress(OSError):
-                pathlib.Path(group).rmdir()
+        cgroups.remove(running.groups)
         files.remove_tree(place.socket_dir)
         place.record.unlink(missing_ok=True)

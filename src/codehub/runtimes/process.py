@@ -5,6 +5,7 @@ is started and ended in `lifecycle`, and what has to live on without us is its s
 """
 
 import asyncio
+import dataclasses
 import os
 import pathlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -111,9 +112,14 @@ class ProcessRuntime:
         meta = await asyncio.to_thread(self._volumes.meta, workload_.workspace_id)
         await self._check_quota(workload_)
         room = workload.room_of(workload_, process, place, meta.uid, setting)
-        groups = (await self.limits()).create(workload_.workspace_id, workload_.template.limits)
+        spec = workload.spec_of(workload_, place, room, setting)
         await self._in_thread(lambda: self._furnish(place, room))
-        await lifecycle.start(workload.spec_of(workload_, place, room, setting, groups))
+        groups = (await self.limits()).create(workload_.workspace_id, workload_.template.limits)
+        try:
+            await lifecycle.start(dataclasses.replace(spec, groups=groups))
+        except StartFailedError:
+            cgroups.remove(groups)
+            raise
 
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:
         await lifecycle.stop(self._layout.of(workspace_id), grace_seconds)

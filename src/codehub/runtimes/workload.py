@@ -64,7 +64,7 @@ def home_of(room: Room, setting: Setting) -> str:
     return room.home if setting.isolation.kind == PLAIN else room.inside_home
 
 
-def spec_of(workload: Workload, place: Place, room: Room, setting: Setting, groups: list[str]) -> Spec:
+def spec_of(workload: Workload, place: Place, room: Room, setting: Setting) -> Spec:
     process = process_of(workload)
     plain = setting.isolation.kind == PLAIN
     home = home_of(room, setting)
@@ -100,7 +100,6 @@ def spec_of(workload: Workload, place: Place, room: Room, setting: Setting, grou
         socket_gid=setting.account.gid if setting.account else None,
         log_dir=str(place.log),
         log_max_bytes=setting.config.log_max_bytes,
-        groups=groups,
         address={"socket": str(place.socket)},
     )
 

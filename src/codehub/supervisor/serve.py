@@ -116,9 +116,7 @@ class Supervisor:
             for migration in await migrate.migrate(urls.database):
                 log.info("Migrated the database", version=migration.version, name=migration.name)
 
-    def _role(
-        self, role: str, listener: socket.socket | None, arguments: tuple[str, ...], urls: Urls
-    ) -> Spec:
+    def _role(self, role: str, listener: socket.socket | None, arguments: tuple[str, ...], urls: Urls) -> Spec:
         fds = (listener.fileno(),) if listener else ()
         fd_argument = ("--fd", str(listener.fileno())) if listener else ()
         account = None if role in PRIVILEGED_ROLES else self._servers.account
