@@ -60,7 +60,7 @@ async def test_a_head_that_is_too_large_is_refused(platform: Platform, more: byt
 
 
 async def test_a_head_that_never_ends_is_refused_before_it_fills_the_memory(platform: Platform) -> None:
-    pieces = [HEAD + b"X-Big: ", *[b"a" * 8192] * 5]
+    pieces = [HEAD + b"X-Big: ", *[b"a" * 8192] * 6]
     assert b" 400 " in await ask(platform, *pieces, pause=0.02)
 
 

@@ -266,6 +266,7 @@ def test_the_command_line_does_the_same(platform: Platform) -> None:
     env = {
         "CODEHUB_DATA_DIR": str(platform.data_dir),
         "CODEHUB_TEMPLATES_DIR": str(platform.data_dir.parent / "templates"),
+        "CODEHUB_MAX_RUNNING_PER_USER": "0",
     }
     made = codehub("workspace", "create", "from-the-shell", "--owner", "admin", "--template", "tiny", **env)
     assert made.returncode == 0, made.stderr

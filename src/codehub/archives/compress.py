@@ -10,6 +10,9 @@ import zstandard
 from codehub.archives.model import ArchiveCorruptedError
 
 LEVEL = 3  # zstd's own default; a higher one costs the person's time and saves little on source code
+# … but searched the fast way, in level 3's larger tables: a third less work for the same size on a tree of small files
+# (whose headers are half of it), 4 % more on a tree of libraries.
+TUNING = {"strategy": zstandard.STRATEGY_FAST, "hash_log": 17, "min_match": 6}
 MAX_THREADS = 8  # each holds some 12 MB
 # Level 3 looks back 2 MB. An archive that wants more memory than this to be read is none of ours.
 MAX_WINDOW = 8 * 1024 * 1024
@@ -20,7 +23,8 @@ CHUNKS_AHEAD = 8
 def compressor(output: BinaryIO) -> zstandard.ZstdCompressionWriter:
     """A file to write to; closing it ends the frame, with a checksum of the content."""
     threads = min(len(os.sched_getaffinity(0)), MAX_THREADS)
-    context = zstandard.ZstdCompressor(level=LEVEL, threads=threads, write_checksum=True)
+    parameters = zstandard.ZstdCompressionParameters.from_level(LEVEL, threads=threads, write_checksum=True, **TUNING)
+    context = zstandard.ZstdCompressor(compression_params=parameters)
     return context.stream_writer(output, write_size=CHUNK, closefd=False)
 
 

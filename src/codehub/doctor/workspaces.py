@@ -1,5 +1,8 @@
 """Can workspaces run here, apart from each other, and from which templates? Asks the runtime itself."""
 
+import pathlib
+import tempfile
+
 from codehub.clock import SystemClock
 from codehub.doctor.model import Finding, fail, ok, warn
 from codehub.errors import SettingsError
@@ -11,8 +14,9 @@ from codehub.templates.loader import Templates
 
 async def isolation(settings: Settings) -> Finding:
     account = service_account(settings.server.user)
-    runtime = ProcessRuntime(settings.storage.data_dir, settings.runtime, account, SystemClock())
-    found = await runtime.isolation()
+    with tempfile.TemporaryDirectory(prefix="codehub-doctor-") as nothing:  # to look, and leave no trace
+        runtime = ProcessRuntime(pathlib.Path(nothing), settings.runtime, account, SystemClock())
+        found = await runtime.isolation()
     if found.kind is None:
         advice = "Install bubblewrap, or allow user namespaces; until then no workspace is started."
         return fail("isolation", found.reason, advice)
