@@ -1,7 +1,6 @@
 """`kill -9` after every step of an archive and of a restore, then once more: it converges, and nothing false counts."""
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -101,7 +100,7 @@ def test_a_restore_converges_after_a_death(folder: Path, small_home: Path, url: 
     assert run("archive", url, small_home)[0] == 0
     (folder / "back").mkdir()
     assert run("restore", url, folder / "back", at=at + 1)[0] == -9
-    shutil.rmtree(folder / "back")
+    trees.fell(folder / "back")
     (folder / "back").mkdir()
     assert run("restore", url, folder / "back")[0] == 0
     assert trees.picture(folder / "back") == before

@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,9 @@ def remove(folder: Path) -> None:
 
 
 def there_and_back(folder: Path, tree: Folder) -> None:
-    trees.grow(folder / "home", tree)
+    # A home itself is open to its owner; what is inside need not be.
+    mode = tree.attributes.mode if trees.ROOT else tree.attributes.mode | 0o700
+    trees.grow(folder / "home", replace(tree, attributes=replace(tree.attributes, mode=mode)))
     before = trees.picture(folder / "home")
     stream, packed = trees.pack(folder / "home")
     (folder / "back").mkdir()

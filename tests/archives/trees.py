@@ -1,9 +1,12 @@
 """Trees to archive: how to grow one, how to see everything of one, and Hypothesis's idea of one."""
 
+import contextlib
 import hashlib
 import io
 import os
+import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,13 +126,19 @@ def _dress(fd: int, attributes: Attributes) -> None:
     os.utime(fd, ns=(attributes.mtime_ns, attributes.mtime_ns))
 
 
+def fell(path: Path) -> None:
+    """Remove a tree, also where its folders are closed to their owner."""
+    subprocess.run(["chmod", "-R", "u+rwx", str(path)], check=False, stderr=subprocess.DEVNULL)
+    shutil.rmtree(path)
+
+
 def picture(path: Path) -> dict[bytes, Any]:
     """Everything there is to see of a tree, hard links by the first of their names."""
     seen: dict[bytes, Any] = {}
     first: dict[tuple[int, int], bytes] = {}
     root = os.open(path, DIRECTORY)
-    for prefix, fd in _folders(root, b""):
-        seen[prefix] = _look(fd, os.fstat(fd), "")
+    for prefix, fd, folder in _folders(root, b"", os.fstat(root)):
+        seen[prefix] = _look(fd, folder, "")
         for name in _names(fd):
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode):
@@ -151,18 +160,36 @@ def _names(fd: int) -> list[bytes]:
     return sorted(os.fsencode(name) for name in os.listdir(fd))
 
 
-def _folders(fd: int, prefix: bytes) -> Iterator[tuple[bytes, int]]:
-    yield prefix, fd
+def _folders(fd: int, prefix: bytes, status: os.stat_result) -> Iterator[tuple[bytes, int, os.stat_result]]:
+    yield prefix, fd, status
     for name in _names(fd):
-        if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
-            below = os.open(name, DIRECTORY, dir_fd=fd)
-            yield from _folders(below, prefix + name + b"/")
-            os.close(below)
+        below = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        if stat.S_ISDIR(below.st_mode):
+            with _opened_anyway(name, DIRECTORY, fd) as folder:
+                yield from _folders(folder, prefix + name + b"/", below)
+
+
+@contextlib.contextmanager
+def _opened_anyway(name: bytes, flags: int, directory: int) -> Iterator[int]:
+    """Also what is closed to its owner, which only root enters just so: lent while it is looked at, then given back."""
+    mode = stat.S_IMODE(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+    lent = not ROOT and mode & 0o500 != 0o500
+    if lent:
+        os.chmod(name, mode | 0o700, dir_fd=directory)
+    fd = os.open(name, flags, dir_fd=directory)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+        if lent:
+            os.chmod(name, mode, dir_fd=directory)
 
 
 def _look_at_file(directory: int, name: bytes, status: os.stat_result) -> Any:
-    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=directory)
-    with os.fdopen(fd, "rb") as file:
+    with (
+        _opened_anyway(name, os.O_RDONLY | os.O_NOFOLLOW, directory) as fd,
+        os.fdopen(fd, "rb", closefd=False) as file,
+    ):
         return _look(fd, status, hashlib.file_digest(file, "sha256").hexdigest())
 
 
