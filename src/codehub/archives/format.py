@@ -6,6 +6,7 @@ tar, bsdtar and Python read it. What is read is only what is written: the less i
 """
 
 import re
+import struct
 import zlib
 from dataclasses import dataclass, field
 
@@ -27,10 +28,12 @@ _MAGIC = b"ustar\x0000"
 _MAGIC_SUM = sum(_MAGIC)
 _SPACES_SUM = 8 * ord(" ")  # a header's own checksum counts as spaces
 _MTIME = re.compile(rb"(-?)([0-9]{1,18})(?:\.([0-9]{1,9}))?")
+_HEAD = struct.Struct("100s7sx7sx7sx11sx11sx6s2xc100s8s247s")
+_NOTHING = ZEROS[:247]
 _pax_heads: dict[int, bytes] = {}
 
 
-@dataclass
+@dataclass(slots=True)
 class Entry:
     """One file, directory or link, as the archive describes it."""
 
@@ -60,7 +63,8 @@ def head(name: bytes, kind: bytes, mode: int, uid: int, gid: int, size: int, sec
     return b"%b%06o\0 %b%b%b%b" % (front, total, kind, target.ljust(100, b"\0"), _MAGIC, ZEROS[:247])
 
 
-_MTIME_HEAD = head(b"././@PaxHeader", PAX, 0o644, 0, 0, 30, 0, b"")
+# Before nearly every entry, to the byte; `unpack` looks out for it.
+MTIME_HEAD = head(b"././@PaxHeader", PAX, 0o644, 0, 0, 30, 0, b"")
 _MTIME_FILL = ZEROS[:482]
 _FILE_SUM = -1 + _SPACES_SUM + FILE[0] + _MAGIC_SUM
 _FILE_REST = FILE + ZEROS[:100] + _MAGIC + ZEROS[:247]
@@ -136,15 +140,8 @@ def describe_file(name: bytes, mode: int, uid: int, gid: int, size: int, mtime_n
     # Written out, because it is done for every file of a home: a record of 30 bytes, and one header.
     front = b"%b%07o\0%07o\0%07o\0%011o\0%011o\0" % (name.ljust(100, b"\0"), mode, uid, gid, size, seconds)
     total = zlib.adler32(front) % 65536 + _FILE_SUM
-    return b"%b30 mtime=%d.%09d\n%b%b%06o\0 %b" % (
-        _MTIME_HEAD,
-        seconds,
-        fraction,
-        _MTIME_FILL,
-        front,
-        total,
-        _FILE_REST,
-    )
+    times = b"%b30 mtime=%d.%09d\n%b" % (MTIME_HEAD, seconds, fraction, _MTIME_FILL)
+    return b"%b%b%06o\0 %b" % (times, front, total, _FILE_REST)
 
 
 def _name_records(entry: Entry) -> list[bytes]:
@@ -182,23 +179,33 @@ def _unescape(key: bytes) -> bytes:
 def parse_head(block: bytes) -> Entry:
     """The entry that a header describes, before pax records have their say."""
     total = (zlib.adler32(block[:148]) & 0xFFFF) + (zlib.adler32(block[156:356]) & 0xFFFF) - 2 + _SPACES_SUM
-    if block[257:265] != _MAGIC or block[265:] != ZEROS[:247]:
+    name, mode, uid, gid, size, seconds, checksum, kind, target, magic, rest = _HEAD.unpack(block)
+    if magic != _MAGIC or rest != _NOTHING:
         raise ArchiveCorruptedError("the archive has a header of another kind of tar")
     try:
-        if int(block[148:154], 8) != total:
+        if int(checksum, 8) != total:
             raise ArchiveCorruptedError("a header's checksum is wrong")
         return Entry(
-            name=block[:100].rstrip(b"\0"),
-            mode=int(block[100:107], 8),
-            uid=int(block[108:115], 8),
-            gid=int(block[116:123], 8),
-            size=int(block[124:135], 8),
-            mtime_ns=int(block[136:147], 8) * NANO,
-            kind=block[156:157],
-            target=block[157:257].rstrip(b"\0"),
+            name.rstrip(b"\0"),
+            kind,
+            int(mode, 8),
+            int(uid, 8),
+            int(gid, 8),
+            int(size, 8),
+            int(seconds, 8) * NANO,
+            target.rstrip(b"\0"),
         )
     except ValueError as e:
         raise ArchiveCorruptedError("a header has something else where a number belongs") from e
+
+
+def parse_short_mtime(block: bytes) -> int | None:
+    """The time in the body after `MTIME_HEAD`; None when it has another form and has to be parsed properly."""
+    seconds, fraction = block[9:19], block[20:29]
+    frame = block[:9] + block[19:20] + block[29:30]
+    if frame != b"30 mtime=.\n" or not (seconds.isdigit() and fraction.isdigit()):
+        return None
+    return int(seconds) * NANO + int(fraction)
 
 
 def parse_pax(body: bytes) -> list[tuple[bytes, bytes]]:

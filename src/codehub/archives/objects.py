@@ -8,8 +8,10 @@ import asyncio
 import atexit
 import contextlib
 import functools
+import itertools
 import os
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,7 +29,9 @@ from codehub.archives.model import ArchiveNotFoundError, ObjectStoreError, Step,
 PART = 16 * 1024 * 1024
 PARTS_AT_ONCE = 3
 # Read by ranges, each a request with an end in sight, instead of one that lasts as long as the object is large.
-RANGE = 8 * 1024 * 1024
+# Several are under way at a time. Larger ones leave holes in the allocator's memory that add up with an object's size.
+RANGE = 2 * 1024 * 1024
+RANGES_AHEAD = 4
 SMALL = 1024 * 1024
 _PEACE_SECONDS = 0.1
 
@@ -172,21 +176,22 @@ class ObjectStore:
         return bytes(await self._range(key, 0, min(size, SMALL))) if size else b""
 
     async def stream(self, key: str) -> AsyncIterator[memoryview]:
-        """An object from its beginning to its end; the next range is on its way while one is worked on."""
+        """An object from its beginning to its end; the next ranges are on their way while one is worked on."""
         size = await self._size(key)
-        ahead: asyncio.Task[memoryview] | None = None
+        starts = iter(range(0, size, RANGE))
+        ahead: deque[asyncio.Task[memoryview]] = deque()
         try:
-            for start in range(0, size, RANGE):
-                content = await (ahead or self._range(key, start, min(start + RANGE, size)))
-                following = start + RANGE
-                ahead = None
-                if following < size:
-                    ahead = asyncio.create_task(self._range(key, following, min(following + RANGE, size)))
-                yield content
+            while True:
+                for start in itertools.islice(starts, RANGES_AHEAD - len(ahead)):
+                    ahead.append(asyncio.create_task(self._range(key, start, min(start + RANGE, size))))
+                if not ahead:
+                    return
+                yield await ahead[0]
+                ahead.popleft()
         finally:
-            if ahead is not None:
-                ahead.cancel()
-                await asyncio.gather(ahead, return_exceptions=True)
+            for task in ahead:
+                task.cancel()
+            await asyncio.gather(*ahead, return_exceptions=True)
 
     async def _range(self, key: str, start: int, end: int) -> memoryview:
         with mapped(key):

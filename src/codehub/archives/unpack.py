@@ -17,6 +17,7 @@ from codehub.archives.model import ArchiveCorruptedError, Quota, QuotaExceededEr
 from codehub.archives.walk import DIRECTORY_FLAGS, Descent, MovedError
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_AT_ONCE = 64 * 1024
 _KEPT_XATTRS = ("user.", "system.posix_acl_")
 # How a file system says that a name, a link, a size or a place cannot be. A tree that `pack` saw never gets these here.
 _IMPOSSIBLE = {
@@ -71,11 +72,15 @@ class Unpacker:
         # Numeric owners of the archive need privileges, as do another's.
         self._privileged = os.geteuid() == 0
         self._own = owner is not None or self._privileged
+        self._maker: Owner | None = None  # whom new files belong to, when that is known
         self._used = 0  # of the quota
         self._doors: list[tuple[bytes, int]] = []
 
     def run(self, root: int) -> Unpacked:
         """Unpack below an open, empty directory, which is closed. There must be no umask: modes are taken as given."""
+        status = os.fstat(root)
+        if status.st_gid == os.getegid():  # else a directory may hand its group on
+            self._maker = (os.geteuid(), os.getegid())
         descent = Descent(root)
         try:
             while (entry := self._next_entry()) is not None:
@@ -91,22 +96,29 @@ class Unpacker:
 
     def _next_entry(self) -> tar.Entry | None:
         block = self._take(tar.BLOCK)
-        records = None
+        if block == tar.MTIME_HEAD:  # the short way, as for nearly every file
+            both = self._take(2 * tar.BLOCK)
+            mtime = tar.parse_short_mtime(both)
+            entry = tar.parse_head(both[tar.BLOCK :])
+            if mtime is None:
+                tar.apply_pax(entry, tar.parse_pax(both[:30]))
+            else:
+                entry.mtime_ns = mtime
+            return entry
         if block[156:157] == tar.PAX:
             size = tar.parse_head(block).size
             if size > tar.MAX_PAX_BYTES:
                 raise ArchiveCorruptedError("an extended header is too long")
             records = tar.parse_pax(self._take(size))
             self._take(-size % tar.BLOCK)
-            block = self._take(tar.BLOCK)
-        elif block == tar.ZEROS:
+            entry = tar.parse_head(self._take(tar.BLOCK))
+            tar.apply_pax(entry, records)
+            return entry
+        if block == tar.ZEROS:
             if self._take(tar.BLOCK) != tar.ZEROS:
                 raise ArchiveCorruptedError("the archive goes on after its end")
             return None
-        entry = tar.parse_head(block)
-        if records:
-            tar.apply_pax(entry, records)
-        return entry
+        return tar.parse_head(block)
 
     def _make(self, descent: Descent, entry: tar.Entry) -> None:
         self.done.files += 1
@@ -151,7 +163,7 @@ class Unpacker:
 
     def _leave(self, descent: Descent) -> None:
         entry = self._levels.pop().entry
-        self._finish(descent.fd, entry)
+        self._give(descent.fd, entry)
         self._set_xattrs(descent.fd, entry)
         mode = entry.mode & 0o7777
         if mode & 0o700 != 0o700 and not self._privileged:
@@ -191,9 +203,9 @@ class Unpacker:
                 self._sparse(fd, entry)
             else:
                 self._copy(fd, size)
-            if size % tar.BLOCK:
-                self._take(-size % tar.BLOCK)
-            self._finish(fd, entry)
+            if size & 511:
+                self._take(-size & 511)
+            self._give(fd, entry)
             if entry.xattrs:
                 os.fchmod(fd, 0o600)  # attributes can only be set where their owner may write
                 self._set_xattrs(fd, entry)
@@ -214,6 +226,11 @@ class Unpacker:
             self._copy(fd, pieces[index + 1])
 
     def _copy(self, fd: int, size: int) -> None:
+        if size <= _AT_ONCE:  # one write, as for nearly every file
+            self.done.bytes += size
+            if os.write(fd, self._take(size)) != size:
+                raise OSError(errno.ENOSPC, "a file could only be written in part")
+            return
         while size:
             content = self._some(size)
             size -= len(content)
@@ -226,9 +243,9 @@ class Unpacker:
             raise ArchiveCorruptedError("a symbolic link has content, or no target")
         self._count(len(entry.target))
         os.symlink(entry.target, name, dir_fd=directory)
-        if self._own:
-            uid, gid = self._owner or (entry.uid, entry.gid)
-            os.chown(name, uid, gid, dir_fd=directory, follow_symlinks=False)
+        owner = self._owner or (entry.uid, entry.gid)
+        if self._own and owner != self._maker:
+            os.chown(name, *owner, dir_fd=directory, follow_symlinks=False)
         os.utime(name, ns=(entry.mtime_ns, entry.mtime_ns), dir_fd=directory, follow_symlinks=False)
 
     def _hard_link(self, descent: Descent, name: bytes, entry: tar.Entry) -> None:
@@ -255,10 +272,11 @@ class Unpacker:
             fd = below
         return fd
 
-    def _finish(self, fd: int, entry: tar.Entry) -> None:
-        if self._own:
-            uid, gid = self._owner or (entry.uid, entry.gid)
-            os.fchown(fd, uid, gid)
+    def _give(self, fd: int, entry: tar.Entry) -> None:
+        """What we make is ours at first; mostly it is somebody else's."""
+        owner = self._owner or (entry.uid, entry.gid)
+        if self._own and owner != self._maker:
+            os.fchown(fd, *owner)
 
     def _set_xattrs(self, fd: int, entry: tar.Entry) -> None:
         for key, value in entry.xattrs.items():
