@@ -5,12 +5,9 @@ hangs for ever on a server that does not answer; what may work in a moment is an
 """
 
 import asyncio
-import atexit
 import contextlib
-import functools
 import itertools
 import os
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -23,17 +20,16 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, S3Store
 
+from codehub.archives import manners
 from codehub.archives.model import ArchiveNotFoundError, ObjectStoreError, Step, no_step
 
 # A part of an upload, held in memory. S3 takes 10,000 of them: a home may have 160 GB, compressed.
 PART = 16 * 1024 * 1024
 PARTS_AT_ONCE = 3
 # Read by ranges, each a request with an end in sight, instead of one that lasts as long as the object is large.
-# Several are under way at a time. Larger ones leave holes in the allocator's memory that add up with an object's size.
 RANGE = 2 * 1024 * 1024
 RANGES_AHEAD = 4
 SMALL = 1024 * 1024
-_PEACE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -59,23 +55,14 @@ class AlreadyStoredError(ObjectStoreError):
 
 
 def open_store(url: str, limits: Limits | None = None, step: Step = no_step) -> "ObjectStore":
-    _leave_in_peace()
+    manners.leave_in_peace()
+    manners.give_memory_back()
     parts = urlsplit(url)
     if parts.scheme == "file":
         from codehub.archives.local import FileStore  # noqa: PLC0415 - a kind of ObjectStore, so it imports us
 
         return FileStore(Path(unquote(parts.path)), limits or Limits(), step)
     return ObjectStore(_s3(url, limits or Limits()), limits or Limits())
-
-
-@functools.cache
-def _leave_in_peace() -> None:
-    """At the end of the process, let obstore's threads put down what they have just handed over.
-
-    They touch Python objects after an answer has arrived, and an interpreter that ends under them aborts the process:
-    a flaw of pyo3-async-runtimes (its issue 40), seen in a third of all processes that end right after a request.
-    """
-    atexit.register(time.sleep, _PEACE_SECONDS)
 
 
 def _s3(url: str, limits: Limits) -> S3Store:
