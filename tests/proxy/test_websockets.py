@@ -146,27 +146,68 @@ def test_only_a_proper_handshake_asks_for_an_upgrade(change: tuple[bytes, bytes]
     assert upstream.seen[0].header(b"upgrade") is None
 
 
-def test_an_observer_sees_everything_from_the_side() -> None:
-    seen: list[tuple[Direction, bytes]] = []
+class Noting:
+    """An observer that keeps what it sees."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Direction, bytes]] = []
+        self.ends = 0
+
+    def data(self, direction: Direction, data: bytes) -> None:
+        self.seen.append((direction, data))
+
+    def closed(self) -> None:
+        self.ends += 1
+
+
+class Failing(Noting):
+    """An observer with a mistake in every line."""
+
+    def data(self, direction: Direction, data: bytes) -> None:
+        super().data(direction, data)
+        raise ZeroDivisionError
+
+    def closed(self) -> None:
+        super().closed()
+        raise ZeroDivisionError
+
+
+def test_an_observer_sees_everything_from_the_side_and_the_end() -> None:
+    noting = Noting()
 
     def observe(head: RequestHead) -> Observer:
         assert head.path == b"/ws"
-        return lambda direction, data: seen.append((direction, data))
+        return noting
 
     data = frame(1, b"x" * 300, mask=MASK)
-    with proxied(echo, observe=observe) as (proxy, _), open_tunnel(proxy) as client:
-        round_trip(client, data)
+    with proxied(echo, observe=observe) as (proxy, _):
+        with open_tunnel(proxy) as client:
+            round_trip(client, data)
+            assert noting.ends == 0
+        settled(proxy)
+        assert noting.ends == 1
     for direction in Direction:
-        assert b"".join(piece for way, piece in seen if way is direction) == data
+        assert b"".join(piece for way, piece in noting.seen if way is direction) == data
 
 
 def test_an_observer_that_fails_stops_nothing() -> None:
-    def failing(_direction: Direction, _data: bytes) -> None:
-        raise ZeroDivisionError
+    data, failing = frame(1, b"hello", mask=MASK), Failing()
+    with proxied(echo, observe=lambda _head: failing) as (proxy, _):
+        with open_tunnel(proxy) as client:
+            assert round_trip(client, data) == hashlib.sha256(data).hexdigest()
+        settled(proxy)
+    assert failing.ends == 1
+    assert failing.seen
 
-    data = frame(1, b"hello", mask=MASK)
-    with proxied(echo, observe=lambda _head: failing) as (proxy, _), open_tunnel(proxy) as client:
-        assert round_trip(client, data) == hashlib.sha256(data).hexdigest()
+
+def test_an_observer_learns_of_a_tunnel_that_we_close() -> None:
+    noting = Noting()
+    with proxied(echo, route="lab", observe=lambda _head: noting) as (proxy, _):
+        with open_tunnel(proxy) as client:
+            proxy.call(lambda: proxy.engine.close_tunnels("lab", 4403, "no"))
+            read_all(client)
+        settled(proxy)
+    assert noting.ends == 1
 
 
 def test_either_side_may_stop_sending_first(echoing: Echoing) -> None:

@@ -90,7 +90,12 @@ class Direction(Enum):
     FROM_WORKSPACE = "from the workspace"
 
 
-Observer = Callable[[Direction, bytes], None]
+class Observer(Protocol):
+    """Watches one tunnel from the side: its bytes as they pass, and its end."""
+
+    def data(self, direction: Direction, data: bytes, /) -> None: ...
+
+    def closed(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,7 +41,7 @@ class Tunnel:
         self.client = client
         self.up = up
         self.route = route
-        self.observer = careful(observer) if observer else None
+        self.observer = Careful(observer) if observer else None
         self.deadline = inf
         self.open = True
         self.half_closed = False
@@ -108,6 +108,8 @@ class Tunnel:
         self.open = False
         self._pool.busy -= 1
         self.engine.tunnel_closed(self)
+        if self.observer is not None:
+            self.observer.closed()
 
     def expire(self) -> None:
         self.client.abort()
@@ -117,34 +119,44 @@ class Tunnel:
         self.close(1001, "The server is restarting.")
 
 
-def careful(observer: Observer) -> Observer:
+class Careful:
     """Whoever watches from the side must not be able to stop what it watches."""
 
-    def watch(direction: Direction, data: bytes) -> None:
+    __slots__ = ("_observer", "_see")
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._see = observer.data
+
+    def data(self, direction: Direction, data: bytes) -> None:
         try:
-            observer(direction, data)
+            self._see(direction, data)
         except Exception:
             log.exception("An observer of a WebSocket failed")
 
-    return watch
+    def closed(self) -> None:
+        try:
+            self._observer.closed()
+        except Exception:
+            log.exception("An observer of a WebSocket's end failed")
 
 
 class BrowserSide(asyncio.Protocol):
     """What the browser's transport reports."""
 
-    __slots__ = ("_counters", "_observer", "_tunnel", "_write")
+    __slots__ = ("_counters", "_see", "_tunnel", "_write")
 
     def __init__(self, tunnel: Tunnel) -> None:
         self._tunnel = tunnel
         self._write = tunnel.up.write
         self._counters = tunnel.engine.counters
-        self._observer = tunnel.observer
+        self._see = tunnel.observer.data if tunnel.observer else None
 
     def data_received(self, data: bytes) -> None:
         self._write(data)
         self._counters.bytes_in += len(data)
-        if self._observer is not None:
-            self._observer(FROM_BROWSER, data)
+        if self._see is not None:
+            self._see(FROM_BROWSER, data)
 
     def eof_received(self) -> bool:
         return self._tunnel.eof(self._tunnel.up)
@@ -162,19 +174,19 @@ class BrowserSide(asyncio.Protocol):
 class WorkspaceSide(asyncio.Protocol):
     """What the upstream's transport reports."""
 
-    __slots__ = ("_counters", "_observer", "_tunnel", "_write")
+    __slots__ = ("_counters", "_see", "_tunnel", "_write")
 
     def __init__(self, tunnel: Tunnel) -> None:
         self._tunnel = tunnel
         self._write = tunnel.to_browser
         self._counters = tunnel.engine.counters
-        self._observer = tunnel.observer
+        self._see = tunnel.observer.data if tunnel.observer else None
 
     def data_received(self, data: bytes) -> None:
         self._write(data)
         self._counters.bytes_out += len(data)
-        if self._observer is not None:
-            self._observer(FROM_WORKSPACE, data)
+        if self._see is not None:
+            self._see(FROM_WORKSPACE, data)
 
     def eof_received(self) -> bool:
         return self._tunnel.eof(self._tunnel.client)
