@@ -69,6 +69,12 @@ class ServerConfig:
         "What people type, when a TLS proxy stands in front; links and origin checks use it.",
         check=url_of("http", "https"),
     )
+    workspace_domain: str | None = setting(
+        "CODEHUB_WORKSPACE_DOMAIN",
+        None,
+        "Below it every workspace gets a name of its own, as *.labs.example.org; needs CODEHUB_PUBLIC_URL. "
+        "Unset: below `localhost` on loopback, otherwise only owners enter and nothing can be shared.",
+    )
     trusted_proxies: tuple[Network, ...] = setting(
         "CODEHUB_TRUSTED_PROXIES", (), "Networks whose X-Forwarded-* headers are believed, separated by commas."
     )
@@ -242,6 +248,37 @@ class CoordinatorConfig:
 
 
 @dataclass(frozen=True)
+class ArchiveConfig:
+    restore_points: int = setting(
+        "CODEHUB_RESTORE_POINTS",
+        3,
+        "Archives of a workspace that are kept to go back to, the newest ones.",
+        check=at_least(1),
+    )
+    trash_seconds: int = setting(
+        "CODEHUB_TRASH_SECONDS",
+        7 * 86400,
+        "Seconds that a deleted workspace can be brought back; then its files and archives are destroyed.",
+        check=at_least(0),
+    )
+    orphan_seconds: int = setting(
+        "CODEHUB_ORPHAN_SECONDS",
+        2 * 3600,
+        "Seconds that something must have been of no use to anybody before the garbage collection takes it.",
+        check=at_least(0),
+    )
+    gc_interval: float = setting(
+        "COORDINATOR_GC_INTERVAL", 4 * 3600.0, "Seconds between garbage collections.", check=at_least(0.1)
+    )
+    max_downloads: int = setting(
+        "CODEHUB_MAX_DOWNLOADS",
+        max(2, os.cpu_count() or 1),
+        "Homes that are downloaded at the same time; by cores, because packing is mostly CPU.",
+        check=at_least(1),
+    )
+
+
+@dataclass(frozen=True)
 class LogConfig:
     level: str = setting(
         "CODEHUB_LOG_LEVEL", "info", "debug, info, warning or error.", check=one_of("debug", "info", "warning", "error")
@@ -259,6 +296,7 @@ class Settings:
     runtime: RuntimeConfig
     limits: LimitsConfig
     coordinator: CoordinatorConfig
+    archives: ArchiveConfig
     log: LogConfig
 
     @property

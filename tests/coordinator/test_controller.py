@@ -4,10 +4,12 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from codehub.archives.model import Archived, Meta
 from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.coordinator.controller import Controller
 from codehub.coordinator.leader import LEASE_NAME, Lease
@@ -38,8 +40,9 @@ class OneTemplate:
 class NullArchives:
     """Keeps keys only."""
 
-    async def store(self, w: Workspace, epoch: int, _runtime: Any, _progress: Any) -> str:
-        return f"{w.id}/{w.op_id}/{epoch}/home.tar.zst"
+    async def store(self, w: Workspace, epoch: int, _runtime: Any, _progress: Any) -> Archived:
+        meta = Meta("0" * 64, 1, 1, 1, datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
+        return Archived(f"{w.id}/{w.op_id}/{epoch}/home.tar.zst", meta)
 
     async def fetch(self, w: Workspace, runtime: Runtime, _progress: Any) -> None:
         assert w.op_id

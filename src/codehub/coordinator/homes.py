@@ -6,7 +6,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable
 
 from codehub.archives import model, service
-from codehub.archives.model import Quota
+from codehub.archives.model import Archived, Quota
 from codehub.archives.objects import ObjectStore
 from codehub.clock import Clock
 from codehub.coordinator.operations import Progress
@@ -27,13 +27,12 @@ class Homes:
         self._templates = templates
         self._clock = clock
 
-    async def store(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> str:
-        """Pack, upload, verify; the key. A committed archive of the same operation is adopted."""
+    async def store(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> Archived:
+        """Pack, upload, verify. A committed archive of the same operation is adopted."""
         assert w.op_id  # noqa: S101 (an operation has one)
         base = model.key_base(w.id, w.op_id, epoch)
         async with self._reported(progress) as note:
-            made = await service.archive(runtime.volume_path(w.id), self._store, base, note, now=self._clock.now())
-        return made.key
+            return await service.archive(runtime.volume_path(w.id), self._store, base, note, now=self._clock.now())
 
     async def fetch(self, w: Workspace, runtime: Runtime, progress: Progress) -> None:
         """Unpack beside the volume and swap it in whole; a half one is never startable."""

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from codehub.archives.model import Archived
 from codehub.clock import Clock
 from codehub.coordinator.leader import Lease
 from codehub.coordinator.transitions import Transitions
@@ -24,8 +25,8 @@ Progress = Callable[[int, int], Awaitable[None]]
 class Archives(Protocol):
     """What operations need of the archives."""
 
-    async def store(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> str:
-        """Pack, upload, verify; the key. A committed archive of the same operation is adopted."""
+    async def store(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> Archived:
+        """Pack, upload, verify. A committed archive of the same operation is adopted."""
         ...
 
     async def fetch(self, w: Workspace, runtime: Runtime, progress: Progress) -> None:
@@ -111,8 +112,8 @@ class Operations:
         """Contract: `archive_key` committed, then volume deleted, by the generation we packed."""
         volume = (await self._runtime.volumes([w.id])).get(w.id)
         if volume and not volume.parked:
-            key = await self._archives.store(w, self._lease.epoch, self._runtime, self._progress(w))
-            if not await self._transitions.commit_archive(w, key):
+            made = await self._archives.store(w, self._lease.epoch, self._runtime, self._progress(w))
+            if not await self._transitions.commit_archive(w, made):
                 raise RuntimeFailureError("the operation is no longer ours")
             await self._runtime.delete_volume(w.id, volume.generation)
 

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from codehub.archives.model import Archived
 from codehub.clock import Clock
 from codehub.coordinator.leader import Lease
 from codehub.db import Connection
@@ -111,10 +112,15 @@ class Transitions:
             assert saved  # noqa: S101 (the row is locked)
             await store.note(c, w.id, now, Change(ACTOR, event, f"{reason}: {message}", current.phase, saved.phase))
 
-    async def commit_archive(self, w: Workspace, key: str) -> bool:
+    async def commit_archive(self, w: Workspace, made: Archived) -> bool:
         """The archive is verified: from here on it, not the volume, is the truth."""
+        meta = made.meta
         async with self._lease.transaction() as c:
-            return await store.update(c, sql.commit_archive, w.id, w.op_id, key, self._clock.now()) is not None
+            if await store.update(c, sql.commit_archive, w.id, w.op_id, made.key, self._clock.now()) is None:
+                return False
+            figures = (meta.created_at, meta.size, meta.content_bytes, meta.files)
+            await c.execute(store.points.note_point, made.key, w.id, w.op_id, *figures)
+            return True
 
     async def note_progress(self, w: Workspace, done: int, total: int) -> None:
         async with self._lease.transaction() as c:

@@ -13,10 +13,11 @@ from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
 from codehub.templates import api as templates_api
-from codehub.web import health, pages, problems
+from codehub.web import entry, handover, health, pages, problems
 from codehub.web.middleware import BodyLimit, HeadAsGet, RequestContext, SameOriginWrites
 from codehub.wiring import Services
 from codehub.workspaces import api as workspaces_api
+from codehub.workspaces import points_api, shares_api
 
 ABOUT = "Self-hosted coding labs. Log in with a cookie, or send `Authorization: Bearer …`."
 TAGS = [
@@ -28,11 +29,15 @@ TAGS = [
 ROUTERS = (
     health.router,
     workspaces_api.router,
+    points_api.router,
+    shares_api.router,
     templates_api.router,
     auth_api.router,
     audit_api.router,
     coordinator_api.router,
     pages.router,
+    handover.router,
+    entry.router,
 )
 
 
@@ -46,7 +51,9 @@ def create_app(services: Services) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,  # it would send people to the Host they claim, by the wrong scheme behind TLS
         middleware=[
-            Middleware(RequestContext, server=settings.server, secure=settings.secure),
+            Middleware(
+                RequestContext, server=settings.server, secure=settings.secure, forms_to=services.origins.sources
+            ),
             Middleware(HeadAsGet),
             Middleware(BodyLimit, limit=settings.server.max_body_bytes),
             Middleware(SameOriginWrites, public_url=settings.server.public_url),

@@ -76,7 +76,7 @@ def _service(request: Request) -> Workspaces:
     return service
 
 
-async def _detail(request: Request, w: Workspace) -> WorkspaceDetail:
+async def detail(request: Request, w: Workspace) -> WorkspaceDetail:
     position = await _service(request).start_position(w)
     return WorkspaceDetail(**show(w).model_dump(), start_position=position)
 
@@ -88,7 +88,7 @@ def _desired(word: str) -> Desired:
 @router.post("/workspaces", status_code=201, responses=documented(409, 413, 429))
 async def create_workspace(request: Request, caller: LoggedIn, workspace: WorkspaceIn) -> WorkspaceDetail:
     wanted = {**workspace.model_dump(), "desired_state": _desired(workspace.desired_state)}
-    return await _detail(request, await _service(request).create(caller, NewWorkspace(**wanted)))
+    return await detail(request, await _service(request).create(caller, NewWorkspace(**wanted)))
 
 
 @router.get("/workspaces")
@@ -101,18 +101,23 @@ async def list_workspaces(
     phase: Phase | None = None,
     template: Annotated[str | None, Query(max_length=63)] = None,
     deleted: Annotated[bool, Query(description="Those in the trash instead.")] = False,
+    shared: Annotated[bool, Query(description="Those that others let you into, whatever else is said.")] = False,
     limit: paging.Limit = 50,
     cursor: paging.TimeCursor = None,
 ) -> paging.Page[WorkspaceOut]:
     after = paging.place(cursor)
     filters = Filters(owner, phase, template, deleted)
+    if shared:
+        services: Services = request.app.state.services
+        guest_of = await services.entering.shared_with(caller, after=after, limit=limit + 1)
+        return paging.page(guest_of, limit, show, lambda w: paging.at(w.created_at, w.id))
     found = await _service(request).page(caller, filters, after=after, limit=limit + 1)
     return paging.page(found, limit, show, lambda w: paging.at(w.created_at, w.id))
 
 
 @router.get("/workspaces/{id}", responses=documented(404))
 async def get_workspace(request: Request, caller: LoggedIn, id: Id) -> WorkspaceDetail:  # noqa: A002
-    return await _detail(request, await _service(request).get(caller, id))
+    return await detail(request, await _service(request).get(caller, id))
 
 
 @router.patch(
@@ -136,7 +141,7 @@ async def change_workspace(
         w, response.status_code = await service.request(caller, id, _desired(change.desired_state))
     if named:
         w = await service.change(caller, id, _details(named))
-    return await _detail(request, w)
+    return await detail(request, w)
 
 
 def _details(named: dict[str, Any]) -> Details:
@@ -153,12 +158,12 @@ def _as_far_as_allowed(request: Request, until: datetime) -> datetime:
 @router.delete("/workspaces/{id}", status_code=202, responses=documented(404, 409))
 async def delete_workspace(request: Request, caller: LoggedIn, id: Id, purge: bool = False) -> WorkspaceDetail:  # noqa: A002
     """Into the trash; it can come back from there. With `purge` it is destroyed at once."""
-    return await _detail(request, await _service(request).delete(caller, id, purge=purge))
+    return await detail(request, await _service(request).delete(caller, id, purge=purge))
 
 
 @router.post("/workspaces/{id}/undelete", status_code=202, responses=documented(404, 409, 429))
 async def undelete_workspace(request: Request, caller: LoggedIn, id: Id) -> WorkspaceDetail:  # noqa: A002
-    return await _detail(request, await _service(request).undelete(caller, id))
+    return await detail(request, await _service(request).undelete(caller, id))
 
 
 @router.post("/workspaces/{id}/recover", status_code=202, responses=documented(404, 409, 413, 429))
@@ -170,7 +175,7 @@ async def recover_workspace(
 ) -> WorkspaceDetail:
     """Clear an error; what is observed next decides the rest."""
     accept = how.accept_loss if how else False
-    return await _detail(request, await _service(request).recover(caller, id, accept_loss=accept))
+    return await detail(request, await _service(request).recover(caller, id, accept_loss=accept))
 
 
 @router.get("/workspaces/{id}/history", responses=documented(404))

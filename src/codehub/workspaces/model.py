@@ -123,6 +123,8 @@ class Workspace:
     archive_ttl_seconds: int | None
     keep_awake_until: datetime | None
     last_access_at: datetime
+    restore_from: str | None = None  # the archive to go back to
+    emptied_at: datetime | None = None  # nothing of it is left, also not in the trash
 
 
 @dataclass(frozen=True)
@@ -150,3 +152,16 @@ class Entry:
     reason: str
     took_seconds: float | None
     detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RestorePoint:
+    """A verified archive that one can go back to."""
+
+    archive_key: str
+    workspace_id: str
+    op_id: str
+    created_at: datetime
+    size: int  # as it is stored
+    content_bytes: int  # of all files together
+    files: int

@@ -112,7 +112,9 @@ ORDER BY id LIMIT $2;
 
 -- name: begin
 UPDATE workspaces
-SET operation = $2, op_id = $3, op_started_at = $4, updated_at = $4, attention_at = $4, progress = NULL
+SET operation = $2, op_id = $3, op_started_at = $4, updated_at = $4, attention_at = $4, progress = NULL,
+    archive_key = CASE WHEN $2 = 'RESTORING' THEN coalesce(restore_from, archive_key) ELSE archive_key END,
+    restore_from = CASE WHEN $2 = 'RESTORING' THEN NULL ELSE restore_from END
 WHERE id = $1 AND operation = 'NONE'
 RETURNING *;
 
@@ -178,3 +180,45 @@ SELECT min(attention_at) FROM workspaces WHERE attention_at IS NOT NULL;
 -- name: wake_controller
 -- Said only by whoever wishes something, so that the controller's own writes do not wake it.
 SELECT pg_notify('codehub_wishes', '');
+
+-- name: routes_in_use
+-- What runs or is about to: the proxy knows these by heart, the others when somebody asks for them.
+SELECT w.id, w.owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
+       array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests
+FROM workspaces w
+WHERE w.observed_status = 'RUNNING'
+   OR (w.health_status = 'OK' AND w.deleted_at IS NULL AND w.desired_state = 'RUNNING');
+
+-- name: routes_of
+SELECT w.id, w.owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
+       array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests
+FROM workspaces w
+WHERE w.id = ANY ($1::text[]);
+
+-- name: is_guest
+SELECT EXISTS (SELECT FROM workspace_shares WHERE workspace_id = $1 AND user_name = $2);
+
+-- name: add_share
+INSERT INTO workspace_shares (workspace_id, user_name, created_at) VALUES ($1, $2, $3)
+ON CONFLICT DO NOTHING;
+
+-- name: remove_share
+DELETE FROM workspace_shares WHERE workspace_id = $1 AND user_name = $2;
+
+-- name: page_shares
+SELECT user_name, created_at FROM workspace_shares
+WHERE workspace_id = $1 AND user_name > $2
+ORDER BY user_name
+LIMIT $3;
+
+-- name: page_shared_with
+SELECT w.* FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id
+WHERE s.user_name = $1 AND w.deleted_at IS NULL AND w.observed_status <> 'DELETED' AND (w.created_at, w.id) > ($2, $3)
+ORDER BY w.created_at, w.id
+LIMIT $4;
+
+-- name: usual_start_seconds
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY took_seconds)
+FROM (SELECT took_seconds FROM workspace_history
+      WHERE workspace_id = $1 AND event = 'STARTING' AND took_seconds IS NOT NULL
+      ORDER BY id DESC LIMIT 10) AS lately;

@@ -116,6 +116,11 @@ PLANS: tuple[Plan, ...] = (
         Operation.PROVISIONING,
     ),
     Plan(
+        "PENDING, wanted above, to go back to a restore point",
+        lambda w: _at(w, Observed.PENDING) and _wants_more(w) and w.restore_from is not None,
+        Operation.RESTORING,
+    ),
+    Plan(
         "PENDING, wanted above, no archive",
         lambda w: _at(w, Observed.PENDING) and _wants_more(w) and w.archive_key is None,
         Operation.PROVISIONING,
@@ -124,6 +129,17 @@ PLANS: tuple[Plan, ...] = (
         "PENDING, wanted above, archive",
         lambda w: _at(w, Observed.PENDING) and _wants_more(w),
         Operation.RESTORING,
+    ),
+    # What there is becomes a restore point itself, before an older one takes its place.
+    Plan(
+        "RUNNING, to go back to a restore point",
+        lambda w: _at(w, Observed.RUNNING) and w.restore_from is not None,
+        Operation.STOPPING,
+    ),
+    Plan(
+        "STANDBY, to go back to a restore point",
+        lambda w: _at(w, Observed.STANDBY) and w.restore_from is not None,
+        Operation.ARCHIVING,
     ),
     Plan(
         "STANDBY, wanted RUNNING",
@@ -292,6 +308,18 @@ def verdict(w: Workspace, wanted: Desired) -> Verdict:
     # Just undeleted and not looked at yet: like one that has nothing running.
     observed = Observed.PENDING if w.observed_status is Observed.DELETED else w.observed_status
     return Verdict(VERDICTS[observed, wanted])
+
+
+def restore_verdict(w: Workspace) -> Verdict:
+    """May it go back to a restore point now? Also out of an error: that is the way past an archive that is broken."""
+    if w.deleted_at is not None:
+        return Verdict(409, "WORKSPACE_DELETED")
+    return IN_PROGRESS if w.operation is not Operation.NONE else Verdict(202)
+
+
+def desired_after_restore(w: Workspace) -> Desired:
+    """Its files are there again; it runs only if it was to run."""
+    return Desired.RUNNING if w.desired_state is Desired.RUNNING else Desired.STANDBY
 
 
 def delete_verdict(w: Workspace) -> Verdict:

@@ -5,8 +5,8 @@ which change a workspace in no other way.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
 
 from codehub import ids
 from codehub.auth.model import Caller
@@ -24,7 +24,17 @@ from codehub.workspaces.errors import (
     RunningLimitError,
     WorkspaceDeletedError,
 )
-from codehub.workspaces.model import Desired, DesiredBy, Entry, Health, Operation, Phase, Reason, Workspace
+from codehub.workspaces.model import (
+    Desired,
+    DesiredBy,
+    Entry,
+    Health,
+    Operation,
+    Phase,
+    Reason,
+    RestorePoint,
+    Workspace,
+)
 from codehub.workspaces.store import Change, sql
 
 REFUSALS = {
@@ -95,6 +105,14 @@ class Workspaces:
         async with self._database.connection() as c:
             return await store.page_history(c, id_, before, limit)
 
+    async def restore_points(
+        self, caller: Caller, id_: str, *, keep: int, before: store.After | None, limit: int
+    ) -> list[RestorePoint]:
+        """The last `keep`, newest first, and the one the home goes back to, should it be older."""
+        await self.get(caller, id_)
+        async with self._database.connection() as c:
+            return await store.page_points(c, id_, keep, before, limit)
+
     async def start_position(self, w: Workspace) -> int | None:
         """How many are to be started before this one; None when it does not wait to be started."""
         waits = w.desired_state is Desired.RUNNING and w.phase not in {Phase.RUNNING, Phase.ERROR, Phase.DELETED}
@@ -128,20 +146,32 @@ class Workspaces:
         self, caller: Caller, id_: str, wanted: Desired, *, by: DesiredBy | None = None
     ) -> tuple[Workspace, int]:
         """Ask for a state. 202: it will be; 200: it is so already, and the wish is still recorded."""
-        now = self._clock.now()
         async with self._database.transaction() as c:
             w = await self._lock(c, caller, id_)
-            judged = rules.verdict(w, wanted)
-            if judged.code:
-                raise REFUSALS[judged.code](_refusal(w, judged.code))
-            if wanted is Desired.RUNNING and not rules.counts_as_running(w):
-                await self._check_limit(c, w.owner, id_)
             who = by or (DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN)
-            changed = await store.update(c, sql.wish, id_, wanted, who, now)
-            assert changed  # noqa: S101 (the row is locked)
-            change = Change(caller.name, "wish", f"asked by {who}", w.desired_state, wanted)
-            await store.note(c, id_, now, change)
-            await c.execute(sql.wake_controller)
+            return await self._wish(c, w, wanted, who, caller.name)
+
+    async def wake(self, person: str, id_: str) -> Workspace:
+        """For somebody who came to a sleeping workspace and may enter it. Of many who come at once one wakes it."""
+        async with self._database.transaction() as c:
+            w = await store.lock(c, id_)
+            if w is None or w.phase is not Phase.STANDBY or w.desired_state is Desired.RUNNING:
+                return w or _missing(id_)
+            return (await self._wish(c, w, Desired.RUNNING, DesiredBy.WAKE, person))[0]
+
+    async def _wish(
+        self, c: Connection, w: Workspace, wanted: Desired, by: DesiredBy, actor: str
+    ) -> tuple[Workspace, int]:
+        now = self._clock.now()
+        judged = rules.verdict(w, wanted)
+        if judged.code:
+            raise REFUSALS[judged.code](_refusal(w, judged.code))
+        if wanted is Desired.RUNNING and not rules.counts_as_running(w):
+            await self._check_limit(c, w.owner, w.id)
+        changed = await store.update(c, sql.wish, w.id, wanted, by, now)
+        assert changed  # noqa: S101 (the row is locked)
+        await store.note(c, w.id, now, Change(actor, "wish", f"asked by {by}", w.desired_state, wanted))
+        await c.execute(sql.wake_controller)
         return changed, judged.status
 
     async def change(self, caller: Caller, id_: str, details: Details) -> Workspace:
@@ -201,12 +231,35 @@ class Workspaces:
                 raise NotInErrorError("this workspace is not in error: there is nothing to recover from")
             lost = (w.error_info or {}).get("reason") == Reason.DATA_LOST
             if lost and not accept_loss:
-                raise DataLostError(_loss(w), archive_key=w.archive_key)
+                point = await store.find_point(c, id_, w.archive_key)
+                raise DataLostError(_loss(w, point, now), archive_key=w.archive_key)
             if w.desired_state is Desired.RUNNING:
                 await self._check_limit(c, w.owner, id_)
             changed = await store.update(c, sql.mark_recovered, id_, now, w.archive_key)
             assert changed  # noqa: S101 (the row is locked)
             await store.note(c, id_, now, Change(caller.name, "recover", "asked for", w.phase, changed.phase))
+            await c.execute(sql.wake_controller)
+        return changed
+
+    async def restore(self, caller: Caller, id_: str, archive_key: str) -> Workspace:
+        """Go back to a restore point. What is there now is archived first, and so becomes one itself."""
+        now = self._clock.now()
+        async with self._database.transaction() as c:
+            w = await self._lock(c, caller, id_)
+            if code := rules.restore_verdict(w).code:
+                raise REFUSALS[code](_refusal(w, code))
+            point = await store.find_point(c, id_, archive_key)
+            if point is None and archive_key != w.archive_key:
+                raise NotFoundError(f"this workspace has no restore point {archive_key[:200]}")
+            wanted = rules.desired_after_restore(w)
+            if wanted is Desired.RUNNING and not rules.counts_as_running(w):
+                await self._check_limit(c, w.owner, id_)
+            by = DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN
+            changed = await store.update(c, store.points.wish_restore, id_, archive_key, wanted, by, now)
+            assert changed  # noqa: S101 (the row is locked)
+            when = f"of {point.created_at:%Y-%m-%d %H:%M} UTC" if point else "that it was archived to"
+            change = Change(caller.name, "restore", f"to the restore point {when}", w.phase, wanted)
+            await store.note(c, id_, now, change)
             await c.execute(sql.wake_controller)
         return changed
 
@@ -219,7 +272,7 @@ class Workspaces:
     def _visible(self, caller: Caller, found: Workspace | None, id_: str) -> Workspace:
         """Somebody else's is not there."""
         if found is None or (found.owner != caller.name and not caller.is_admin):
-            raise NotFoundError(f"there is no workspace {id_[:63]}")
+            return _missing(id_)
         return found
 
     async def _check_limit(self, c: Connection, owner: str, besides: str) -> None:
@@ -239,6 +292,10 @@ class Workspaces:
             )
 
 
+def _missing(id_: str) -> NoReturn:
+    raise NotFoundError(f"there is no workspace {id_[:63]}")
+
+
 def _refusal(w: Workspace, code: str) -> str:
     match code:
         case "OPERATION_IN_PROGRESS":
@@ -249,10 +306,18 @@ def _refusal(w: Workspace, code: str) -> str:
     return "it is in the trash: undelete it first"
 
 
-def _loss(w: Workspace) -> str:
+def _loss(w: Workspace, point: RestorePoint | None, now: datetime) -> str:
     if w.archive_key is None:
         return "its files are gone and there is no archive: recovering begins with an empty home"
-    return "its files are gone: recovering goes back to the newest archive, without what was done since"
+    age = f", which is {_age(now - point.created_at)} old ({point.created_at:%Y-%m-%d %H:%M} UTC)," if point else ""
+    return f"its files are gone: recovering goes back to its archive{age} without what was done since"
+
+
+def _age(passed: timedelta) -> str:
+    minutes = int(passed.total_seconds()) // 60
+    if minutes < 120:
+        return f"{minutes} minutes"
+    return f"{minutes // 60} hours" if minutes < 2 * 24 * 60 else f"{minutes // (24 * 60)} days"
 
 
 async def prune(c: Connection, before: datetime, limit: int) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from codehub.db import Connection, Queries, rows
+from codehub.db import Connection, Queries, one, rows
 from codehub.workspaces.model import (
     Desired,
     DesiredBy,
@@ -14,10 +14,12 @@ from codehub.workspaces.model import (
     Observed,
     Operation,
     Phase,
+    RestorePoint,
     Workspace,
 )
 
 sql = Queries("codehub.workspaces")
+points = Queries("codehub.workspaces", "points.sql")
 After = tuple[datetime, str]
 WORDS = {
     "observed_status": Observed,
@@ -95,3 +97,12 @@ async def page_history(c: Connection, id_: str, before: int, limit: int) -> list
 
 async def known(c: Connection, ids: Collection[str]) -> set[str]:
     return {record["id"] for record in await c.fetch(sql.known, list(ids))}
+
+
+async def page_points(c: Connection, id_: str, keep: int, before: After | None, limit: int) -> list[RestorePoint]:
+    moment, op_id = before or (None, "")
+    return rows(RestorePoint, await c.fetch(points.page_points, id_, moment, op_id, limit, keep))
+
+
+async def find_point(c: Connection, id_: str, archive_key: str | None) -> RestorePoint | None:
+    return one(RestorePoint, await c.fetchrow(points.find_point, id_, archive_key))

@@ -30,6 +30,7 @@ class WorkspaceOut(BaseModel):
     desired_by: DesiredBy
     desired_at: datetime
     archive_key: str | None
+    restore_from: str | None
     error_info: ErrorInfo | None
     progress: dict[str, Any] | None
     disk_bytes: int | None

@@ -1,0 +1,69 @@
+"""REST about what became of a home: restore points, going back to one, downloading it as one file."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from codehub.web import paging
+from codehub.web.access import LoggedIn
+from codehub.web.problems import documented
+from codehub.wiring import Services
+from codehub.workspaces.api import Id, WorkspaceDetail, detail
+from codehub.workspaces.model import RestorePoint
+
+router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
+Key = Annotated[
+    str,
+    Field(min_length=1, max_length=300, pattern=r"^[a-z0-9./-]+$", examples=["k3jx7q2mzv5d/nq…/7/home.tar.zst"]),
+]
+Cursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,17}\.[a-z0-9-]{1,63}$", description=paging.ABOUT)]
+
+
+class RestorePointOut(BaseModel):
+    archive_key: str
+    created_at: datetime
+    bytes: int = Field(description="Of all files together.")
+    stored_bytes: int = Field(description="As it is stored.")
+    files: int
+    current: bool = Field(description="The home comes back from this one when it is started next.")
+
+
+class RestoreIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    archive_key: Key
+
+
+@router.get("/workspaces/{id}/restore-points", responses=documented(404))
+async def list_restore_points(
+    request: Request,
+    caller: LoggedIn,
+    id: Id,  # noqa: A002
+    limit: paging.Limit = 50,
+    cursor: Cursor = None,
+) -> paging.Page[RestorePointOut]:
+    """The archives one can go back to, newest first."""
+    services: Services = request.app.state.services
+    w = await services.workspaces.get(caller, id)
+    keep, before = services.settings.archives.restore_points, paging.place(cursor) if cursor else None
+    found = await services.workspaces.restore_points(caller, id, keep=keep, before=before, limit=limit + 1)
+
+    def show(p: RestorePoint) -> RestorePointOut:
+        return RestorePointOut(
+            archive_key=p.archive_key,
+            created_at=p.created_at,
+            bytes=p.content_bytes,
+            stored_bytes=p.size,
+            files=p.files,
+            current=p.archive_key == (w.restore_from or w.archive_key),
+        )
+
+    return paging.page(found, limit, show, lambda p: paging.at(p.created_at, p.op_id))
+
+
+@router.post("/workspaces/{id}/restore", status_code=202, responses=documented(404, 409, 413, 429))
+async def restore_workspace(request: Request, caller: LoggedIn, id: Id, how: RestoreIn) -> WorkspaceDetail:  # noqa: A002
+    """Go back to a restore point. What is there now is archived first: one can come back from going back."""
+    services: Services = request.app.state.services
+    return await detail(request, await services.workspaces.restore(caller, id, how.archive_key))
