@@ -86,13 +86,18 @@ def proxy(
 ) -> None:
     """Run only the front door: everything a browser says comes through here. Uses all cores."""
     from codehub.embedded.datadir import DataDir  # noqa: PLC0415
+    from codehub.proxy.directing import directing  # noqa: PLC0415
+    from codehub.proxy.director import Unwatched  # noqa: PLC0415
+    from codehub.proxy.model import Address  # noqa: PLC0415
     from codehub.proxy.role import run_workers  # noqa: PLC0415
     from codehub.supervisor.serve import open_socket  # noqa: PLC0415
     from codehub.web import role  # noqa: PLC0415
 
     settings = load_settings("proxy")
     listener = role.inherited(fd) if fd is not None else open_socket(settings)
-    run_workers(settings, SystemClock(), listener, api_socket or DataDir(settings.storage.data_dir).api_socket)
+    api_path, clock = api_socket or DataDir(settings.storage.data_dir).api_socket, SystemClock()
+    director = directing(settings, clock, Address(path=str(api_path)), Unwatched())
+    run_workers(settings, clock, listener, api_path, directing=director)
 
 
 @app.command(rich_help_panel=RUN)

@@ -13,11 +13,15 @@ from codehub.auth.service import People
 from codehub.clock import Clock
 from codehub.db import Database, Listener, migrate
 from codehub.errors import StartError
+from codehub.gate import origins
+from codehub.gate.origins import Origins
+from codehub.gate.passes import Passes
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
 from codehub.workspaces import events
+from codehub.workspaces.entering import Entering
 from codehub.workspaces.service import Workspaces
 
 REDIS_SECONDS = 3.0
@@ -37,6 +41,9 @@ class Services:
     runtime: Runtime
     workspaces: Workspaces
     relay: events.Relay
+    origins: Origins
+    passes: Passes
+    entering: Entering
 
     def base_url(self, request: Request) -> str:
         """Where this person reached us, for links we hand out."""
@@ -62,6 +69,9 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             await migrate.require_current(c)
         credentials = Credentials(database, clock, auth, auth.secret_key)
         templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        workspaces = Workspaces(database, clock, settings.limits, templates)
+        people = People(database, clock, auth, credentials)
+        where = origins.of(settings)
         relay = events.Relay(database, clock)
         listener.subscribe(CHANNEL, credentials.forget)
         listener.subscribe(events.CHANNEL, relay.wake)
@@ -73,13 +83,16 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             client,
             listener,
             credentials,
-            People(database, clock, auth, credentials),
+            people,
             AuditLog(database),
             templates,
             # Only for what needs no rights: showing logs.
             ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
-            Workspaces(database, clock, settings.limits, templates),
+            workspaces,
             relay,
+            where,
+            Passes(auth.secret_key),
+            Entering(database, clock, workspaces, people, isolated=where.isolated),
         )
     finally:
         await listener.stop()

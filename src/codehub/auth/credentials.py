@@ -54,7 +54,7 @@ class Credentials:
         return self._signer.sign(f"{session_id}.{generation}")
 
     async def by_cookie(self, cookie: str, origin: Origin) -> CookieLogin:
-        if caller := self._remembered(cookie):
+        if caller := self.remembered(cookie):
             return CookieLogin(caller, None)
         payload = self._signer.verify(cookie)
         if payload is None:
@@ -107,10 +107,18 @@ class Credentials:
         await audit.record(c, now, origin, "session.stolen", session.user_name, session_id=session.id)
         log.warning("An old cookie came back: session ended", user=session.user_name, session_id=session.id)
 
+    async def is_live(self, session_id: str) -> bool:
+        """Does this session still stand? For what was made from it and is shown to us by itself."""
+        async with self._database.connection() as c:
+            session = await store.find_session(c, session_id)
+            person = await store.find_user(c, session.user_name) if session else None
+        alive = session is not None and session.revoked_at is None and session.expires_at > self._clock.now()
+        return alive and person is not None and person.active
+
     async def by_token(self, token: str) -> Caller:
         if self._admin and hmac.compare_digest(fingerprint(token), self._admin):
             return Caller("admin", Role.ADMIN, ALL_SCOPES, token_id="environment")  # noqa: S106
-        if caller := self._remembered(token):
+        if caller := self.remembered(token):
             return caller
         prefix, _, rest = token.partition("_")
         token_id, _, secret = rest.partition("_")
@@ -132,7 +140,7 @@ class Credentials:
         same = hmac.compare_digest(fingerprint(secret), token.secret_hash)
         return same and token_is_good(token, person, self._clock.now())
 
-    def _remembered(self, credential: str) -> Caller | None:
+    def remembered(self, credential: str) -> Caller | None:
         until, caller = self._known.get(credential, (0.0, None))
         return caller if until > self._clock.monotonic() else None
 

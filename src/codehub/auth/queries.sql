@@ -114,3 +114,8 @@ WHERE id IN (SELECT id FROM browser_sessions WHERE expires_at < $1 ORDER BY expi
 -- name: prune_tokens
 DELETE FROM access_tokens
 WHERE id IN (SELECT id FROM access_tokens WHERE expires_at < $1 ORDER BY expires_at LIMIT $2);
+
+-- name: revoked_since
+SELECT id FROM browser_sessions WHERE revoked_at >= $1
+UNION ALL
+SELECT id FROM access_tokens WHERE revoked_at >= $1;

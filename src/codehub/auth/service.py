@@ -72,6 +72,12 @@ class People:
         async with self._database.connection() as c:
             return await self._user(c, name)
 
+    async def is_active(self, name: str) -> bool:
+        """For other services: may this person come at all?"""
+        async with self._database.connection() as c:
+            person = await store.find_user(c, name) if ids.is_label(name) else None
+        return person is not None and person.active
+
     async def change_user(self, caller: Caller, name: str, *, role: Role | None, active: bool | None) -> Person:
         """Change role or activity. Deactivating ends sessions, tokens and links in the same transaction."""
         rules.require_admin(caller)

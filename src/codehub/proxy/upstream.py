@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from codehub.proxy import chunked, framing, headers
 from codehub.proxy.framing import RefusalError
 from codehub.proxy.model import CHUNKED, UNTIL_EOF, Address, Failure, ResponseHead
+from codehub.runtimes import connect
 
 if TYPE_CHECKING:
     from codehub.proxy.downstream import Client
@@ -61,7 +62,9 @@ class Pool:
         try:
             async with asyncio.timeout(seconds):
                 if address.path:
-                    _, up = await loop.create_unix_connection(self._new, address.path)
+                    # A workspace owns its socket's folder: no link in its place may lead elsewhere.
+                    opened = await connect.to_socket(address.path)
+                    _, up = await loop.create_unix_connection(self._new, sock=opened)
                 else:
                     _, up = await loop.create_connection(self._new, address.host, address.port)
         except BaseException:

@@ -15,15 +15,19 @@ from codehub.runtimes.base import Address
 
 async def connect(address: Address) -> socket.socket:
     """A connected, non-blocking socket; raises OSError."""
-    loop = asyncio.get_running_loop()
-    if address.socket is None:
-        found = socket.socket(socket.AF_INET6 if ":" in (address.host or "") else socket.AF_INET)
-        return await _connected(loop, found, (address.host, address.port))
-    held = os.open(address.socket, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if address.socket is not None:
+        return await to_socket(address.socket)
+    found = socket.socket(socket.AF_INET6 if ":" in (address.host or "") else socket.AF_INET)
+    return await _connected(asyncio.get_running_loop(), found, (address.host, address.port))
+
+
+async def to_socket(path: str) -> socket.socket:
+    held = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not stat.S_ISSOCK(os.fstat(held).st_mode):
-            raise ConnectionRefusedError(f"{address.socket} is not a socket")
-        return await _connected(loop, socket.socket(socket.AF_UNIX), f"/proc/self/fd/{held}")
+            raise ConnectionRefusedError(f"{path} is not a socket")
+        where = f"/proc/self/fd/{held}"
+        return await _connected(asyncio.get_running_loop(), socket.socket(socket.AF_UNIX), where)
     finally:
         os.close(held)
 

@@ -20,8 +20,8 @@ QUIET = {"/healthz", "/readyz", "/metrics"}  # asked every few seconds by machin
 LOGGED_PATH = 300  # characters
 SECURITY_HEADERS = {
     "content-security-policy": (
-        "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
-        "frame-ancestors 'none'"
+        "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; "
+        "form-action 'self'"
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -38,10 +38,13 @@ class RequestContext:
     Answers for our own mistakes too: the framework would do so outside of this, without headers or id.
     """
 
-    def __init__(self, app: ASGIApp, server: ServerConfig, *, secure: bool) -> None:
+    def __init__(self, app: ASGIApp, server: ServerConfig, *, secure: bool, forms_to: str = "") -> None:
+        """`forms_to`: origins that a form's answer may lead to, after creating a workspace for example."""
         self._app = app
         self._server = server
         self._headers = {**SECURITY_HEADERS, **({"strict-transport-security": "max-age=31536000"} if secure else {})}
+        if forms_to:
+            self._headers["content-security-policy"] += f" {forms_to}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

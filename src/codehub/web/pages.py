@@ -11,7 +11,7 @@ from starlette.types import Scope
 
 from codehub.auth.model import Caller
 from codehub.errors import UnauthenticatedError
-from codehub.web import rules
+from codehub.web import handover, rules
 from codehub.web.access import origin_of, set_cookie, visitor
 from codehub.web.rendering import render
 
@@ -84,7 +84,7 @@ async def _log_in(request: Request, secret: str, caller: Caller | None) -> Respo
             return RedirectResponse("/", 303)
         return render(request, "link_used.html", status=410)
     set_cookie(request, services.settings, cookie)
-    return RedirectResponse("/", 303)
+    return handover.after_login(request)
 
 
 @router.post("/logout")

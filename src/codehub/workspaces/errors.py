@@ -48,3 +48,11 @@ class UnknownTemplateError(CodeHubError):
     code = "INVALID_REQUEST"
     status = 400
     title = "The request is not valid"
+
+
+class NotIsolatedError(CodeHubError):
+    """Without an origin per workspace a guest's browser would run the owner's scripts as the guest."""
+
+    code = "ORIGIN_NOT_ISOLATED"
+    status = 409
+    title = "Workspaces have no origin of their own"

@@ -1,0 +1,92 @@
+"""An origin for every workspace, so that one's pages cannot act as the visitor of another, or of the platform. Pure.
+
+The proxy asks which workspace a `Host` belongs to; the API makes the addresses. Three ways: a domain of the operator's
+(`CODEHUB_WORKSPACE_DOMAIN`), names below `localhost` when the platform is on loopback, or none.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from codehub import ids
+from codehub.errors import SettingsError
+from codehub.settings import Settings
+
+LOCALHOST = "localhost"
+
+
+@dataclass(frozen=True)
+class Origins:
+    domain: str | None  # below which every workspace has a name; None: they share the platform's origin
+    public_url: str | None
+    scheme: str
+    port: str = ""  # of the domain, when it is not the usual one; below `localhost` it is the request's own
+
+    @property
+    def isolated(self) -> bool:
+        return self.domain is not None
+
+    def workspace_of(self, host: str) -> str | None:
+        """The workspace whose origin this `Host` is; None for the platform's own."""
+        name = split(host)[0]
+        if self.domain is None or not name.endswith(f".{self.domain}"):
+            return None
+        return name[: -len(self.domain) - 1]
+
+    def of_workspace(self, id_: str, host: str) -> str | None:
+        """`http://id.localhost:8000` for somebody who reached the platform by this `Host`; None: it has none."""
+        if self.domain is None:
+            return None
+        port = split(host)[1] if self.domain == LOCALHOST else self.port
+        return f"{self.scheme}://{id_}.{self.domain}{port}"
+
+    def of_platform(self, host: str, wanted: str = "") -> str:
+        """Where the dashboard is, for somebody on a workspace's origin. `wanted` is what they came from, if allowed."""
+        if self.public_url:
+            return self.public_url.rstrip("/")
+        port = split(host)[1]
+        name = split(wanted)[0] if wanted and split(wanted)[1] == port else LOCALHOST
+        return f"{self.scheme}://{name if _is_loopback(name) else LOCALHOST}{port}"
+
+    @property
+    def sources(self) -> str:
+        """All of them, as a content security policy says it."""
+        if self.domain is None:
+            return ""
+        return f"{self.scheme}://*.{self.domain}{':*' if self.domain == LOCALHOST else self.port}"
+
+
+@lru_cache(maxsize=4096)
+def split(host: str) -> tuple[str, str]:
+    """(`name` in lower case without the dot at its end, `:port` or nothing)"""
+    bare, colon, port = host.rpartition(":")
+    if not colon or "]" in port:
+        bare, port = host, ""
+    return bare.lower().rstrip("."), f":{port}" if port else ""
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return name == LOCALHOST
+
+
+def of(settings: Settings) -> Origins:
+    server = settings.server
+    scheme = "https" if settings.secure else "http"
+    if server.workspace_domain:
+        if not server.public_url:
+            raise SettingsError("CODEHUB_WORKSPACE_DOMAIN needs CODEHUB_PUBLIC_URL: where people log in")
+        name, port = split(server.workspace_domain)
+        if not name or not all(map(ids.is_label, name.split("."))):
+            raise SettingsError(
+                f"CODEHUB_WORKSPACE_DOMAIN={server.workspace_domain}: not a domain like labs.example.org"
+            )
+        if split(urlsplit(server.public_url).netloc)[0].endswith(f".{name}"):
+            raise SettingsError("CODEHUB_PUBLIC_URL lies below CODEHUB_WORKSPACE_DOMAIN: give them different names")
+        return Origins(name, server.public_url, scheme, port)
+    public = urlsplit(server.public_url).hostname if server.public_url else None
+    local = _is_loopback(server.host) and (public is None or _is_loopback(public))
+    return Origins(LOCALHOST if local else None, server.public_url, scheme)

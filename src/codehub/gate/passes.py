@@ -1,0 +1,73 @@
+"""What opens one workspace for one browser: signed, so that the proxy needs no look-up.
+
+The API gives passes out; the proxy reads one on every request. A pass stands on the session it came from and ends
+with it. Tickets carry a login from the platform's origin to a workspace's, once, within seconds.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+from codehub import ids
+from codehub.auth.signing import Signer
+from codehub.settings import Settings
+
+TICKET_SECONDS = 60
+# A session that was not seen for a while may be a little older than a pass made from it: passes end first.
+MARGIN_SECONDS = 300
+
+
+class Pass(NamedTuple):
+    workspace_id: str
+    person: str
+    session_id: str
+    expires: int  # seconds since 1970
+
+
+class Ticket(NamedTuple):
+    workspace_id: str
+    person: str
+    session_id: str
+    expires: int
+    state: str  # the hash of what the browser holds on the workspace's origin: nobody else's ticket fits
+    id: str
+
+
+def cookie_name(settings: Settings, *, isolated: bool) -> str:
+    """On an origin of its own it covers the whole of it; else it is tied to the workspace's path."""
+    return "__Host-codehub-pass" if settings.secure and isolated else "codehub-pass"
+
+
+def state_cookie_name(settings: Settings) -> str:
+    return "__Host-codehub-state" if settings.secure else "codehub-state"
+
+
+def state_of(nonce: str) -> str:
+    return hashlib.sha256(nonce.encode()).hexdigest()
+
+
+class Passes:
+    def __init__(self, secret_key: str) -> None:
+        self._passes = Signer(secret_key, "workspace-pass")
+        self._tickets = Signer(secret_key, "workspace-ticket")
+
+    def write(self, given: Pass) -> str:
+        return self._passes.sign(".".join(map(str, given)))
+
+    def read(self, text: str) -> Pass | None:
+        """None: not one of ours. Whether it is still good is for the rules to say."""
+        parts = (self._passes.verify(text) or "").split(".")
+        if len(parts) != len(Pass._fields):
+            return None
+        workspace_id, person, session_id, expires = parts
+        return Pass(workspace_id, person, session_id, int(expires))
+
+    def ticket(self, given: Pass, state: str, now: float) -> str:
+        expires = int(now) + TICKET_SECONDS
+        return self._tickets.sign(".".join(map(str, Ticket(*given[:3], expires, state, ids.new()))))
+
+    def read_ticket(self, text: str, now: float) -> Ticket | None:
+        parts = (self._tickets.verify(text) or "").split(".")
+        if len(parts) != len(Ticket._fields):
+            return None
+        workspace_id, person, session_id, expires, state, id_ = parts
+        return Ticket(workspace_id, person, session_id, int(expires), state, id_) if int(expires) > now else None

@@ -1,0 +1,293 @@
+"""Says where requests go: to the API, to a workspace, or nowhere. One per worker, asked for every request.
+
+Whatever is not forwarded to an IDE and is a page is the API's to show (`web.entry`): login, hand-over, wake page. What
+is not a page gets a short answer from here. Nothing on the way of a request to a running workspace asks the database.
+"""
+
+import re
+from collections.abc import Callable
+from math import inf
+from typing import NamedTuple, Protocol
+
+from codehub.auth.credentials import Credentials
+from codehub.auth.model import Caller, Scope
+from codehub.auth.revocations import Revocations
+from codehub.clock import Clock
+from codehub.errors import CodeHubError, UnauthenticatedError, UnavailableError
+from codehub.gate import rules
+from codehub.gate.origins import Origins
+from codehub.gate.passes import Passes
+from codehub.gate.rules import Outcome
+from codehub.proxy import answers, excuses, headers
+from codehub.proxy.model import Address, Answer, Decision, Failure, Forward, Hold, Observer, RequestHead
+from codehub.proxy.routes import Route, Routes
+from codehub.proxy.server import Engine
+from codehub.templates.loader import Templates
+from codehub.templates.model import ActivityProfile, Template, WakeOn
+from codehub.workspaces.entering import Entering
+from codehub.workspaces.routing import Entry
+
+WORKSPACE = re.compile(rb"/w/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=[/?]|\Z)")
+OURS = (b"/_codehub/", b"/static/", b"/favicon.ico")  # the platform's, on workspaces' origins
+OUR_COOKIES = frozenset({b"codehub", b"__host-codehub", b"__host-codehub-pass", b"__host-codehub-state"})
+HYGIENE = headers.workspace_hygiene(OUR_COOKIES | {b"codehub_language"}, b"codehub-")
+# A compressed message cannot be read from the side.
+COMPRESSION = frozenset({b"sec-websocket-extensions"})
+HOLD_SECONDS = 60.0
+LOOK_UP_SECONDS = 5.0
+REMEMBER = 20_000  # Cookie headers, and Hosts
+WENT_AWAY, NOT_ALLOWED = 1001, 1008  # WebSocket's codes
+
+
+class Activity(Protocol):
+    """Where people's doings are noted: every request and every message of a WebSocket. It must not wait."""
+
+    def request(self, workspace_id: str, profile: ActivityProfile, head: RequestHead, /) -> None: ...
+
+    def tunnel(self, workspace_id: str, profile: ActivityProfile, head: RequestHead, /) -> Observer | None: ...
+
+
+class Unwatched:
+    """Nobody asks what people do."""
+
+    def request(self, workspace_id: str, profile: ActivityProfile, head: RequestHead, /) -> None: ...
+
+    def tunnel(self, _workspace_id: str, _profile: ActivityProfile, _head: RequestHead, /) -> None:
+        return None
+
+
+class Entrant(NamedTuple):
+    """Who comes, and on what it stands."""
+
+    person: str
+    key: str  # the session's or token's id
+    expires: float  # seconds since 1970
+
+
+class WorkspaceDirector:
+    def __init__(
+        self,
+        engine: Engine,
+        api: Address,
+        *,
+        clock: Clock,
+        origins: Origins,
+        passes: Passes,
+        pass_cookie: str,
+        credentials: Credentials,
+        revocations: Revocations,
+        entering: Entering,
+        templates: Templates,
+        activity: Activity,
+        open_routes: Callable[[Callable[[Route, Entry], None]], Routes],
+    ) -> None:
+        self._engine = engine
+        self._api = Forward(api)
+        self._clock = clock
+        self._origins = origins
+        self._passes = passes
+        self._pass = re.compile(rb"(?:^|;)[ \t]*" + pass_cookie.encode() + rb"=([^;, \t]*)")
+        self._credentials = credentials
+        self._revoked = revocations
+        self._entering = entering
+        self._templates = templates
+        self._activity = activity
+        self.routes = open_routes(self._on_change)
+        self._hosts: dict[bytes, str | None] = {}
+        self._entrants: dict[tuple[str, bytes], Entrant | None] = {}
+        self._inside: dict[str, Entrant] = {}  # by key
+
+    # Every request.
+
+    def decide(self, head: RequestHead) -> Decision:
+        own = self._workspace_of(head.block.host)
+        target = head.target
+        if not target.startswith(b"/w/"):
+            return self._api if own is None or target.startswith(OURS) else _elsewhere(own, target)
+        match = WORKSPACE.match(target)
+        id_ = match[1].decode() if match else ""
+        if not id_ or (own is not None and own != id_):
+            return self._api if _is_page(head) else excuses.UNKNOWN
+        if own is None and self._origins.isolated:
+            return self._in_place(id_, head)
+        entrant = self._entrant(id_, head)
+        if entrant is None:
+            return self._in_place(id_, head)
+        if self._comes_from_elsewhere(head):
+            return excuses.FOREIGN
+        return self._enter(id_, entrant, head)
+
+    def _workspace_of(self, host: bytes) -> str | None:
+        try:
+            return self._hosts[host]
+        except KeyError:
+            if len(self._hosts) >= REMEMBER:
+                self._hosts.clear()
+            found = self._hosts[host] = self._origins.workspace_of(host.decode("latin-1"))
+            return found
+
+    def _entrant(self, id_: str, head: RequestHead) -> Entrant | None:
+        """Whoever holds a good pass for this workspace."""
+        cookie = head.block.index.get(b"cookie")
+        if cookie is None:
+            return None
+        try:
+            entrant = self._entrants[id_, cookie]
+        except KeyError:
+            if len(self._entrants) >= REMEMBER:
+                self._entrants.clear()
+            entrant = self._entrants[id_, cookie] = self._read_pass(id_, cookie)
+        if entrant is None or entrant.key in self._revoked.ids or entrant.expires <= self._clock.now().timestamp():
+            return None
+        return entrant
+
+    def _read_pass(self, id_: str, cookie: bytes) -> Entrant | None:
+        for value in self._pass.findall(cookie):
+            found = self._passes.read(value.decode("latin-1"))
+            if found and found.workspace_id == id_:
+                return Entrant(found.person, found.session_id, found.expires)
+        return None
+
+    def _comes_from_elsewhere(self, head: RequestHead) -> bool:
+        get = head.block.index.get
+        followed = get(b"sec-fetch-dest", b"document") == b"document" and _is_page(head)
+        origin, site = get(b"origin", b""), get(b"sec-fetch-site", b"")
+        return rules.comes_from_elsewhere(origin, site, head.block.host, followed=followed, upgrade=head.upgrade)
+
+    # Bearers of tokens, and nobody.
+
+    def _in_place(self, id_: str, head: RequestHead) -> Decision:
+        """Without a pass: programs carry a token; people are sent to where they get a pass."""
+        scheme, _, token = head.get(b"authorization").partition(b" ")
+        if scheme.lower() == b"bearer":
+            return self._by_token(id_, token.strip().decode("latin-1"), head)
+        return self._api if _is_page(head) else excuses.UNAUTHENTICATED
+
+    def _by_token(self, id_: str, token: str, head: RequestHead) -> Decision:
+        if caller := self._credentials.remembered(token):
+            return self._as_bearer(id_, caller, head)
+        return Hold(self._ask_for_token(id_, token, head), LOOK_UP_SECONDS + HOLD_SECONDS, excuses.UNAVAILABLE)
+
+    async def _ask_for_token(self, id_: str, token: str, head: RequestHead) -> Forward | Answer:
+        try:
+            caller = await self._credentials.by_token(token)
+        except UnauthenticatedError:
+            return excuses.UNAUTHENTICATED
+        except UnavailableError:
+            return excuses.UNAVAILABLE
+        return await _settled(self._as_bearer(id_, caller, head))
+
+    def _as_bearer(self, id_: str, caller: Caller, head: RequestHead) -> Decision:
+        needed = Scope.READ if head.method in (b"GET", b"HEAD") and not head.upgrade else Scope.WRITE
+        if needed not in caller.scopes:
+            return excuses.SCOPE
+        return self._enter(id_, Entrant(caller.name, caller.token_id or "", inf), head)
+
+    # Whoever may come in.
+
+    def _enter(self, id_: str, entrant: Entrant, head: RequestHead) -> Decision:
+        route = self.routes.get(id_)
+        if route is None:
+            return Hold(self._look_up(id_, entrant, head), LOOK_UP_SECONDS + HOLD_SECONDS, excuses.UNAVAILABLE)
+        judged = self._judge(route, entrant, head)
+        if isinstance(judged, Outcome):
+            return Hold(self._wait(route, entrant, head, judged), HOLD_SECONDS, excuses.OF[Outcome.ASLEEP])
+        return judged
+
+    def _judge(self, route: Route, entrant: Entrant, head: RequestHead) -> Forward | Answer | Outcome:
+        """An outcome: it has to wait."""
+        entry = route.entry
+        if entrant.person not in entry.people:
+            return self._api if _is_page(head) else excuses.UNKNOWN
+        template = self._templates.find(entry.template)
+        wakes = template is not None and template.wake_on is WakeOn.ANY
+        answering = entry.address is not None
+        found = rules.outcome(entry.phase, entry.operation, entry.desired, answering=answering, wakes=wakes)
+        if found is Outcome.FORWARD:
+            profile = template.activity_profile if template else ActivityProfile.PLAIN
+            self._activity.request(entry.id, profile, head)
+            return route.forwards.get(entrant.key) or self._forward(route, entrant, template)
+        if _is_page(head):
+            return self._api
+        return found if found in (Outcome.HOLD, Outcome.WAKE) else excuses.OF[found]
+
+    def _forward(self, route: Route, entrant: Entrant, template: Template | None) -> Forward:
+        entry = route.entry
+        assert entry.address is not None  # noqa: S101 (it answers)
+        profile = template.activity_profile if template else ActivityProfile.PLAIN
+        forward = Forward(
+            Address(entry.address["socket"] or "", entry.address["host"] or "", entry.address["port"] or 0),
+            f"{entry.id}/{entrant.key}",
+            strip_prefix=f"/w/{entry.id}".encode() if template and template.strip_prefix else b"",
+            hygiene=HYGIENE,
+            observe=lambda head: self._activity.tunnel(entry.id, profile, head),
+            drop=frozenset() if profile is ActivityProfile.PLAIN else COMPRESSION,
+        )
+        route.forwards[entrant.key] = forward
+        self._inside[entrant.key] = max(entrant, self._inside.get(entrant.key, entrant), key=lambda e: e.expires)
+        return forward
+
+    async def _look_up(self, id_: str, entrant: Entrant, head: RequestHead) -> Forward | Answer:
+        try:
+            if await self.routes.find(id_) is None:
+                return self._api if _is_page(head) else excuses.UNKNOWN
+        except UnavailableError:
+            return excuses.UNAVAILABLE
+        return await _settled(self._enter(id_, entrant, head))
+
+    async def _wait(self, route: Route, entrant: Entrant, head: RequestHead, found: Outcome) -> Forward | Answer:
+        if found is Outcome.WAKE:
+            try:
+                await self._entering.wake(entrant.person, route.entry.id)
+            except CodeHubError as e:
+                return answers.problem(502, e.detail, e.code)
+        while isinstance(judged := self._judge(route, entrant, head), Outcome):
+            await route.change()
+        return judged
+
+    def unreachable(self, head: RequestHead, forward: Forward, failure: Failure) -> Answer:
+        if forward is self._api or not _is_page(head):
+            return answers.of_failure(failure)
+        return excuses.page(head)
+
+    # Those who may not stay.
+
+    def _on_change(self, route: Route, before: Entry) -> None:
+        entry = route.entry
+        if entry.address != before.address or entry.template != before.template:
+            self._close(route, set(route.forwards), WENT_AWAY, "The workspace was stopped.")
+        gone = before.people - entry.people
+        out = {key for key in route.forwards if key in self._inside and self._inside[key].person in gone}
+        self._close(route, out, NOT_ALLOWED, "It is not shared with you any more.")
+
+    async def look_for_the_unwelcome(self) -> None:
+        """End the WebSockets of sessions and tokens that were revoked, or are over."""
+        await self._revoked.read()
+        now = self._clock.now().timestamp()
+        out = {key for key, who in self._inside.items() if who.expires <= now or key in self._revoked.ids}
+        for route in self.routes.all() if out else ():
+            self._close(route, out & set(route.forwards), NOT_ALLOWED, "You are logged out.")
+        for key in out:
+            del self._inside[key]
+
+    def _close(self, route: Route, keys: set[str], code: int, reason: str) -> None:
+        for key in keys:
+            forward = route.forwards.pop(key)
+            self._engine.close_tunnels(forward.route, code, reason)
+
+
+async def _settled(decision: Decision) -> Forward | Answer:
+    return await decision.decision if isinstance(decision, Hold) else decision
+
+
+def _is_page(head: RequestHead) -> bool:
+    get = head.block.index.get
+    mode, dest, accept = get(b"sec-fetch-mode", b""), get(b"sec-fetch-dest", b""), get(b"accept", b"")
+    return rules.is_navigation(head.method, mode, dest, accept, upgrade=head.upgrade)
+
+
+def _elsewhere(id_: str, target: bytes) -> Answer:
+    """On a workspace's origin there is nothing but the workspace."""
+    if target == b"/":
+        return Answer(303, ((b"Location", f"/w/{id_}/".encode()), (b"Cache-Control", b"no-store")), b"")
+    return excuses.UNKNOWN

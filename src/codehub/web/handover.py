@@ -1,0 +1,177 @@
+"""The login travels from the platform's origin to a workspace's own, and becomes a pass there.
+
+Three steps, each a redirect: the workspace's origin gives the browser something to hold (`begin`), the platform gives
+whoever is logged in a ticket for exactly that browser and workspace (`handover`), the workspace's origin turns it into
+a pass (`enter`). A ticket works once, for a minute; a stolen one does not fit another browser.
+"""
+
+import re
+from urllib.parse import quote, unquote, urlencode
+
+import redis.exceptions
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from codehub import ids
+from codehub.auth.model import Caller
+from codehub.errors import InvalidRequestError, NotFoundError, UnauthenticatedError, UnavailableError
+from codehub.gate import passes
+from codehub.gate.passes import MARGIN_SECONDS, TICKET_SECONDS, Pass
+from codehub.web.access import visitor
+from codehub.wiring import Services
+
+router = APIRouter(include_in_schema=False)
+NEXT = re.compile(r"/w/[a-z0-9-]{1,63}(/[\x21-\x7e]*)?")
+NEXT_COOKIE = "codehub-next"  # where somebody wanted to go who has to log in first
+NEXT_SECONDS = 3600
+
+
+def services_of(request: Request) -> Services:
+    found: Services = request.app.state.services
+    return found
+
+
+def host_of(request: Request) -> str:
+    return request.headers.get("host", "")
+
+
+def own_workspace(request: Request) -> str | None:
+    """The workspace on whose origin this was asked; None on the platform's."""
+    return services_of(request).origins.workspace_of(host_of(request))
+
+
+def safe_next(path: str | None, id_: str) -> str:
+    """Only ever into the workspace at hand."""
+    home = f"/w/{id_}/"
+    return path if path and NEXT.fullmatch(path) and path.startswith(home) else home
+
+
+def wanted(request: Request) -> str:
+    path: bytes = request.scope["raw_path"]
+    query = request.url.query
+    return path.decode("latin-1") + (f"?{query}" if query else "")
+
+
+def go(url: str) -> RedirectResponse:
+    return RedirectResponse(url, 303, {"cache-control": "no-store"})
+
+
+async def logged_in(request: Request) -> Caller | None:
+    """Who this browser belongs to, on the platform's origin; tokens do not open pages."""
+    try:
+        caller = await visitor(request)
+    except UnauthenticatedError:
+        return None
+    return caller if caller and caller.session_id else None
+
+
+async def holder(request: Request, id_: str) -> str | None:
+    """The person whose pass for this workspace the browser holds, if it is still good."""
+    services = services_of(request)
+    name = passes.cookie_name(services.settings, isolated=services.origins.isolated)
+    found = services.passes.read(request.cookies.get(name, ""))
+    if not found or found.workspace_id != id_ or found.expires <= services.clock.now().timestamp():
+        return None
+    return found.person if await services.credentials.is_live(found.session_id) else None
+
+
+def give_pass(request: Request, response: Response, given: Pass) -> None:
+    services = services_of(request)
+    isolated = services.origins.isolated
+    name = passes.cookie_name(services.settings, isolated=isolated)
+    age = int(given.expires - services.clock.now().timestamp())
+    path = "/" if isolated else f"/w/{given.workspace_id}"
+    _set_cookie(request, response, f"{name}={services.passes.write(given)}", age, path)
+
+
+def new_pass(request: Request, id_: str, person: str, session_id: str) -> Pass:
+    services = services_of(request)
+    seconds = max(services.settings.auth.session_seconds - MARGIN_SECONDS, TICKET_SECONDS)
+    return Pass(id_, person, session_id, int(services.clock.now().timestamp()) + seconds)
+
+
+def to_login(request: Request, next_: str) -> Response:
+    """To the platform's front page, which says how to log in; the way back is remembered."""
+    response = go("/?" + urlencode({"next": next_}))
+    _set_cookie(request, response, f"{NEXT_COOKIE}={quote(next_)}", NEXT_SECONDS, "/")
+    return response
+
+
+def after_login(request: Request) -> Response:
+    """To where they wanted to go before they had to log in."""
+    next_ = unquote(request.cookies.get(NEXT_COOKIE, ""))
+    response = go(next_ if NEXT.fullmatch(next_) else "/")
+    if NEXT_COOKIE in request.cookies:
+        _set_cookie(request, response, f"{NEXT_COOKIE}=", 0, "/")
+    return response
+
+
+def begin_url(next_: str, came_from: str = "") -> str:
+    query = {"next": next_, **({"from": came_from} if came_from else {})}
+    return "/_codehub/begin?" + urlencode(query)
+
+
+@router.get("/_codehub/begin")
+async def begin(request: Request) -> Response:
+    services, id_ = services_of(request), _here(request)
+    nonce = ids.new_secret()
+    query = request.query_params
+    platform = services.origins.of_platform(host_of(request), query.get("from", ""))
+    state = {"workspace": id_, "state": passes.state_of(nonce), "next": safe_next(query.get("next"), id_)}
+    response = go(f"{platform}/_codehub/handover?{urlencode(state)}")
+    _set_cookie(request, response, f"{passes.state_cookie_name(services.settings)}={nonce}", TICKET_SECONDS * 5, "/")
+    return response
+
+
+@router.get("/_codehub/handover")
+async def hand_over(request: Request) -> Response:
+    services, query = services_of(request), request.query_params
+    id_ = query.get("workspace", "")
+    origin = services.origins.of_workspace(id_, host_of(request)) if ids.is_label(id_) else None
+    if own_workspace(request) or origin is None:
+        raise NotFoundError("there is nothing here")
+    next_ = safe_next(query.get("next"), id_)
+    caller = await logged_in(request)
+    if caller is None or caller.session_id is None:
+        return to_login(request, next_)
+    await services.entering.visit(caller.name, id_)
+    given = new_pass(request, id_, caller.name, caller.session_id)
+    ticket = services.passes.ticket(given, query.get("state", ""), services.clock.now().timestamp())
+    return go(f"{origin}/_codehub/enter?{urlencode({'ticket': ticket, 'next': next_})}")
+
+
+@router.get("/_codehub/enter")
+async def enter(request: Request) -> Response:
+    services, id_ = services_of(request), _here(request)
+    ticket = services.passes.read_ticket(request.query_params.get("ticket", ""), services.clock.now().timestamp())
+    state_cookie = passes.state_cookie_name(services.settings)
+    held = passes.state_of(request.cookies.get(state_cookie, ""))
+    next_ = safe_next(request.query_params.get("next"), id_)
+    if await holder(request, id_):
+        return go(next_)  # a double click, or the back button, after it had worked
+    if not ticket or ticket.workspace_id != id_ or ticket.state != held or not await _first_use(services, ticket.id):
+        raise InvalidRequestError("this ticket is over: open the workspace from the dashboard again", field="ticket")
+    response = go(next_)
+    give_pass(request, response, new_pass(request, id_, ticket.person, ticket.session_id))
+    _set_cookie(request, response, f"{state_cookie}=", 0, "/")
+    return response
+
+
+async def _first_use(services: Services, ticket_id: str) -> bool:
+    try:
+        seconds = TICKET_SECONDS + 5
+        return bool(await services.redis.set(f"codehub:ticket:{ticket_id}", "1", nx=True, ex=seconds))
+    except (redis.exceptions.RedisError, OSError) as e:
+        raise UnavailableError(f"Redis does not answer: {e}") from e
+
+
+def _here(request: Request) -> str:
+    id_ = own_workspace(request)
+    if id_ is None or not ids.is_label(id_):
+        raise NotFoundError("there is nothing here")
+    return id_
+
+
+def _set_cookie(request: Request, response: Response, pair: str, age: int, path: str) -> None:
+    secure = "; Secure" if services_of(request).settings.secure else ""
+    response.headers.append("set-cookie", f"{pair}; Path={path}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}")

@@ -1,0 +1,58 @@
+"""REST about letting others into a workspace."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from codehub.web import paging
+from codehub.web.access import LoggedIn
+from codehub.web.problems import documented
+from codehub.workspaces.entering import Entering
+
+router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
+Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
+User = Annotated[str, Path(description="Somebody's name.", max_length=63)]
+
+
+class ShareIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    user: str = Field(min_length=1, max_length=63, description="Whom to let in.", examples=["mina"])
+
+
+class ShareOut(BaseModel):
+    user: str
+    created_at: datetime
+
+
+def _entering(request: Request) -> Entering:
+    service: Entering = request.app.state.services.entering
+    return service
+
+
+@router.get("/workspaces/{id}/shares", responses=documented(404))
+async def list_shares(
+    request: Request,
+    caller: LoggedIn,
+    id: Id,  # noqa: A002
+    limit: paging.Limit = 50,
+    cursor: paging.NameCursor = None,
+) -> paging.Page[ShareOut]:
+    """Whom the owner lets in."""
+    found = await _entering(request).shares(caller, id, after=cursor or "", limit=limit + 1)
+    return paging.page(
+        found, limit, lambda s: ShareOut(user=s.user_name, created_at=s.created_at), lambda s: s.user_name
+    )
+
+
+@router.post("/workspaces/{id}/shares", status_code=204, responses=documented(404, 409, 413))
+async def share_workspace(request: Request, caller: LoggedIn, id: Id, share: ShareIn) -> None:  # noqa: A002
+    """Let somebody in: they open it in their browser, type in it and wake it; the rest stays the owner's."""
+    await _entering(request).share(caller, id, share.user)
+
+
+@router.delete("/workspaces/{id}/shares/{user}", status_code=204, responses=documented(404))
+async def unshare_workspace(request: Request, caller: LoggedIn, id: Id, user: User) -> None:  # noqa: A002
+    """Whoever is in is out within seconds. Guests may leave by themselves."""
+    await _entering(request).unshare(caller, id, user)
