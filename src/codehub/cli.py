@@ -1,4 +1,7 @@
-"""The command line. Composes the commands of all capabilities; turns errors into one line and an exit code."""
+"""The command line. Composes the commands of all capabilities; turns errors into one line and an exit code.
+
+Everything heavy is imported where it is used: a role starts with its own weight only.
+"""
 
 import asyncio
 import pathlib
@@ -7,21 +10,13 @@ from typing import Annotated
 
 import typer
 import uvloop
-from rich.console import Console
-from rich.table import Table
 
 from codehub import __version__, logs
 from codehub import settings as config
-from codehub.auth.cli import tokens, users
-from codehub.backup.cli import backup, restore
 from codehub.clock import SystemClock
-from codehub.command import load_settings, with_servers
-from codehub.db import migrate as migrations
-from codehub.doctor.cli import doctor
 from codehub.errors import CodeHubError
 from codehub.settings import Settings
-from codehub.supervisor.servers import Urls
-from codehub.workspaces.cli import app as workspaces
+from codehub.startup import load_settings
 
 app = typer.Typer(
     name="codehub",
@@ -33,9 +28,12 @@ app = typer.Typer(
 )
 FD = Annotated[int | None, typer.Option(hidden=True, help="An inherited listening socket.")]
 RUN, OPERATE, PEOPLE = "Run", "Operate", "People and workspaces"
+ROLES = {"serve", "api", "proxy", "coordinator"}
 
 
 def main() -> None:
+    if not ROLES.intersection(sys.argv[1:2]):
+        add_commands()
     try:
         app()
     except CodeHubError as e:
@@ -71,11 +69,11 @@ def serve() -> None:
 @app.command(rich_help_panel=RUN)
 def api(fd: FD = None) -> None:
     """Run only the API and pages, on CODEHUB_HOST and CODEHUB_PORT. Any number of these may run."""
-    from codehub.supervisor.serve import open_socket  # noqa: PLC0415
+    from codehub.supervisor.listeners import inherited, open_socket  # noqa: PLC0415
     from codehub.web import role  # noqa: PLC0415
 
     settings = load_settings("api")
-    listener = role.inherited(fd) if fd is not None else open_socket(settings)
+    listener = inherited(fd) if fd is not None else open_socket(settings)
     uvloop.run(role.run(settings, SystemClock(), listener))
 
 
@@ -90,11 +88,10 @@ def proxy(
     from codehub.proxy.director import Unwatched  # noqa: PLC0415
     from codehub.proxy.model import Address  # noqa: PLC0415
     from codehub.proxy.role import run_workers  # noqa: PLC0415
-    from codehub.supervisor.serve import open_socket  # noqa: PLC0415
-    from codehub.web import role  # noqa: PLC0415
+    from codehub.supervisor.listeners import inherited, open_socket  # noqa: PLC0415
 
     settings = load_settings("proxy")
-    listener = role.inherited(fd) if fd is not None else open_socket(settings)
+    listener = inherited(fd) if fd is not None else open_socket(settings)
     api_path, clock = api_socket or DataDir(settings.storage.data_dir).api_socket, SystemClock()
     director = directing(settings, clock, Address(path=str(api_path)), Unwatched())
     run_workers(settings, clock, listener, api_path, directing=director)
@@ -112,6 +109,9 @@ def coordinator() -> None:
 @app.command(rich_help_panel=OPERATE)
 def migrate() -> None:
     """Bring the database's schema up to date. Safe to run from several places at once."""
+    from codehub.command import with_servers  # noqa: PLC0415
+    from codehub.db import migrate as migrations  # noqa: PLC0415
+    from codehub.supervisor.servers import Urls  # noqa: PLC0415
 
     async def work(_settings: Settings, urls: Urls) -> None:
         applied = await migrations.migrate(urls.database)
@@ -125,15 +125,15 @@ def migrate() -> None:
 @app.command(rich_help_panel=OPERATE)
 def settings() -> None:
     """List every setting, what it means, and its default. Set them in the environment or in `codehub.toml`."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
     table = Table("Setting", "Default", "Meaning", box=None, pad_edge=False)
     for row in config.describe():
         table.add_row(*row)
     Console().print(table)
 
 
-app.command(rich_help_panel=OPERATE)(backup)
-app.command(rich_help_panel=OPERATE)(restore)
-app.command(rich_help_panel=OPERATE)(doctor)
 ide = typer.Typer(help="IDEs that do not come with the package.", no_args_is_help=True)
 
 
@@ -149,7 +149,16 @@ def ide_install(
     typer.echo(f"Installed: {where}")
 
 
-app.add_typer(ide, name="ide", rich_help_panel=OPERATE)
-app.add_typer(workspaces, name="workspace", rich_help_panel=PEOPLE)
-app.add_typer(users, name="user", rich_help_panel=PEOPLE)
-app.add_typer(tokens, name="token", rich_help_panel=PEOPLE)
+def add_commands() -> None:
+    """All that is no role: what capabilities bring along."""
+    from codehub.auth.cli import tokens, users  # noqa: PLC0415
+    from codehub.backup.cli import backup, restore  # noqa: PLC0415
+    from codehub.doctor.cli import doctor  # noqa: PLC0415
+    from codehub.workspaces.cli import app as workspaces  # noqa: PLC0415
+
+    for command in (backup, restore, doctor):
+        app.command(rich_help_panel=OPERATE)(command)
+    app.add_typer(ide, name="ide", rich_help_panel=OPERATE)
+    app.add_typer(workspaces, name="workspace", rich_help_panel=PEOPLE)
+    app.add_typer(users, name="user", rich_help_panel=PEOPLE)
+    app.add_typer(tokens, name="token", rich_help_panel=PEOPLE)

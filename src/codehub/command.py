@@ -2,27 +2,17 @@
 
 import asyncio
 import getpass
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from codehub import logs
-from codehub import settings as config
 from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.clock import SystemClock
 from codehub.db import migrate
 from codehub.embedded.datadir import DataDir
 from codehub.settings import Settings
+from codehub.startup import load_settings
 from codehub.supervisor.servers import Urls, reachable
 from codehub.wiring import Services, open_services
-
-
-def load_settings(role: str) -> Settings:
-    settings = config.load()
-    logs.configure(settings.log, role)
-    for name in config.unknown_names(os.environ):
-        logs.get().warning("Unknown setting in the environment" + config.suggestion(name), name=name)
-    return settings
 
 
 def operator() -> Caller:

@@ -18,8 +18,8 @@ import uvloop
 
 import codehub
 from codehub.clock import SystemClock
-from codehub.command import load_settings
 from codehub.coordinator import role
+from codehub.startup import load_settings
 
 ROOT = pathlib.Path(codehub.__file__).parent
 WATCHED = (

@@ -16,7 +16,7 @@ import pytest
 
 from codehub import settings
 from codehub.runtimes import connect, records
-from codehub.supervisor.serve import open_socket
+from codehub.supervisor.listeners import open_socket
 from codehub.templates.model import Network, ProcessSpec, Template
 from tests.contracts.harness import ended, processes_of, running
 from tests.contracts.workloads import server, workload

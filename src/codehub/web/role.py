@@ -1,6 +1,5 @@
 """`codehub api`: serves the application on an inherited socket, or on one of its own."""
 
-import os
 import socket
 
 import uvicorn
@@ -50,9 +49,3 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._services.relay.stop()
         await super().shutdown(sockets)
-
-
-def inherited(fd: int) -> socket.socket:
-    listener = socket.socket(fileno=fd)
-    os.set_inheritable(fd, False)
-    return listener
