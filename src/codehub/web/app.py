@@ -13,7 +13,7 @@ from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
 from codehub.templates import api as templates_api
-from codehub.web import entry, handover, health, pages, problems
+from codehub.web import dashboard, entry, handover, health, pages, problems
 from codehub.web.middleware import BodyLimit, HeadAsGet, RequestContext, SameOriginWrites
 from codehub.wiring import Services
 from codehub.workspaces import api as workspaces_api
@@ -36,6 +36,7 @@ ROUTERS = (
     audit_api.router,
     coordinator_api.router,
     pages.router,
+    dashboard.router,
     handover.router,
     entry.router,
 )

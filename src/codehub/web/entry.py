@@ -69,12 +69,12 @@ async def _show(request: Request, id_: str, person: str) -> Response:
     except RunningLimitError as e:
         return await _over_limit(request, w, e, person)
     if w.phase is Phase.ERROR:
-        return pages.went_wrong(request, w, home_url=home_url)
+        return pages.went_wrong(request, w, home_url=home_url, mine=w.owner == person)
     if w.desired_state is not Desired.RUNNING and w.operation not in MOVING:
         if w.phase is Phase.ARCHIVED:
-            return pages.restore_needed(request, w, home_url=home_url)
+            return pages.restore_needed(request, w, home_url=home_url, mine=w.owner == person)
         if w.phase is Phase.PENDING:
-            return pages.start_needed(request, w, home_url=home_url)
+            return pages.start_needed(request, w, home_url=home_url, mine=w.owner == person)
     usual = await services.entering.usual_seconds(id_)
     position = await services.workspaces.start_position(w)
     now = services.clock.now()

@@ -1,4 +1,4 @@
-"""The few pages there are so far: home, logging in by link, the API's documentation. Server-rendered, no JavaScript."""
+"""The start page, logging in by link, the API's documentation, and the files that pages use."""
 
 import importlib.resources
 import os
@@ -11,7 +11,7 @@ from starlette.types import Scope
 
 from codehub.auth.model import Caller
 from codehub.errors import UnauthenticatedError
-from codehub.web import handover, rules
+from codehub.web import dashboard, handover, rules
 from codehub.web.access import origin_of, set_cookie, visitor
 from codehub.web.rendering import render
 
@@ -48,7 +48,7 @@ Visitor = Annotated[Caller | None, Depends(_visitor_or_none)]
 async def home(request: Request, caller: Visitor) -> Response:
     if caller is None:
         return render(request, "welcome.html")
-    return render(request, "home.html", caller=caller)
+    return await dashboard.show(request, caller)
 
 
 @router.get("/favicon.ico")

@@ -1,7 +1,8 @@
-"""Templates become HTML, in the reader's language. Used by `pages`, and by `problems` when a browser asked."""
+"""Templates become HTML, in the reader's language. Used by all pages, and by `problems` when a browser asked."""
 
 import re
 from typing import Any
+from urllib.parse import unquote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
@@ -9,8 +10,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from codehub.web import texts
+from codehub.web.words import Words, zone
 
 LANGUAGE_COOKIE = "codehub_language"
+ZONE_COOKIE = "codehub_zone"  # set by static/codehub.js
 CODE = re.compile(r"`([^`]+)`")
 YEAR = 365 * 86400
 templates = Environment(
@@ -26,16 +29,35 @@ def _prose(text: str) -> Markup:
 templates.filters["prose"] = _prose
 
 
-def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-    asked = request.query_params.get("lang")
-    accepted = request.headers.get("accept-language", "")
-    language = texts.choose(asked, request.cookies.get(LANGUAGE_COOKIE), accepted)
-    shared = {"t": texts.TEXTS[language], "language": language, "languages": texts.LANGUAGES}
+def words_for(request: Request) -> Words:
+    """How this reader is spoken to."""
+    asked, remembered = request.query_params.get("lang"), request.cookies.get(LANGUAGE_COOKIE)
+    language = texts.choose(asked, remembered, request.headers.get("accept-language", ""))
+    return Words(language, zone(unquote(request.cookies.get(ZONE_COOKIE, ""))))
+
+
+def render(request: Request, template: str, status: int = 200, *, home_url: str = "", **values: Any) -> HTMLResponse:
+    """`home_url`: where the dashboard is, for a page that is shown on a workspace's own origin."""
+    words = words_for(request)
+    language = words.language
+    shared = {
+        "t": texts.TEXTS[language],
+        "words": words,
+        "language": language,
+        "languages": {code: (name, _in_language(request, code)) for code, name in texts.LANGUAGES.items()},
+        "home_url": home_url.rstrip("/"),
+    }
     html = templates.get_template(template).render(**shared, **values)
     response = HTMLResponse(html, status, {"content-language": language, "vary": "accept-language, cookie"})
-    if asked == language:
+    if request.query_params.get("lang") == language:
         response.set_cookie(LANGUAGE_COOKIE, language, max_age=YEAR, path="/", samesite="lax", httponly=True)
     return response
+
+
+def _in_language(request: Request, code: str) -> str:
+    """This page in another language, with whatever else its address says."""
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name != "lang"]
+    return f"?{urlencode([*kept, ('lang', code)])}"
 
 
 def wants_page(request: Request) -> bool:

@@ -1,0 +1,64 @@
+"""A workspace's history as sentences, newest first. Pure; the API has the same with every detail."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from codehub.web.words import Words
+from codehub.workspaces.model import Entry, Operation
+
+# Events of `workspaces.service` whose sentence only needs to know who.
+BY_SOMEBODY = {"created", "delete", "purge", "undelete", "recover", "restore", "shared", "unshared"}
+DETAILED = ("event_ide_ended", "event_retry", "event_gave_up", "event_shared", "event_unshared", "event_restore")
+
+
+@dataclass(frozen=True)
+class Line:
+    at: str
+    exactly: str  # for machines, and for whoever wants the second
+    text: str
+    took: str | None
+    detail: str | None
+
+
+def lines(entries: Iterable[Entry], words: Words, now: datetime) -> list[Line]:
+    """What began is left out: what came of it follows."""
+    return [_line(entry, words, now) for entry in entries if not entry.event.endswith(" begins")]
+
+
+def _line(entry: Entry, words: Words, now: datetime) -> Line:
+    key = _key(entry)
+    known = key is not None and words.knows(key)
+    text = words.say(key, actor=entry.actor, state=entry.to_state or "") if key and known else entry.event
+    took = words.say("event_took", span=words.span(entry.took_seconds)) if entry.took_seconds else None
+    says_more = not known or key in DETAILED
+    return Line(
+        words.time(entry.at, now),
+        entry.at.isoformat(),
+        text,
+        took,
+        entry.reason if says_more and entry.reason else None,
+    )
+
+
+def _key(entry: Entry) -> str | None:
+    """The text that says it; None for what has no sentence (the reason stands for itself)."""
+    event = entry.event
+    if event in BY_SOMEBODY:
+        return f"event_{event}"
+    if event == "wish":
+        return _wish(entry)
+    if event in Operation.__members__:
+        return f"event_{event.lower()}"
+    if event.endswith(" will be tried again"):
+        return "event_retry"
+    if event.endswith(" given up"):
+        return "event_gave_up"
+    return {"IDE ended": "event_ide_ended", "observed": "event_observed"}.get(event)
+
+
+def _wish(entry: Entry) -> str:
+    if "wake" in entry.reason:
+        return "event_wish_by_wake"
+    wanted = (entry.to_state or "").lower()
+    return f"event_wish_by_ttl_{wanted}" if "ttl" in entry.reason else f"event_wish_{wanted}"

@@ -1,0 +1,221 @@
+"""What a logged-in person works with: their workspaces as cards, one workspace in full, and the forms of both.
+
+Every form is an ordinary POST that leads back to a page by 303, so everything works without JavaScript and survives
+the back button. What was refused is told by the address (`?at=…&problem=…`) and said beside the card. The script
+`static/codehub.js` sends the same forms, and puts what changed of the same pages into the one that is open.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import APIRouter, Depends, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from codehub.auth import rules as auth_rules
+from codehub.auth.model import Caller
+from codehub.errors import CodeHubError, InvalidRequestError, UnauthenticatedError
+from codehub.web import boards
+from codehub.web.access import visitor
+from codehub.web.rendering import render
+from codehub.wiring import Services
+from codehub.workspaces.errors import OperationInProgressError
+from codehub.workspaces.model import Desired
+from codehub.workspaces.service import Details, NewWorkspace
+
+router = APIRouter(include_in_schema=False)
+Form = Mapping[str, str]
+PATIENCE_SECONDS, PAUSE_SECONDS = 8.0, 0.25  # how long a request waits for the operation before it
+KEEP_AWAKE = timedelta(hours=1)
+LOG_BYTES = 65536
+NAME_LENGTH = 100
+
+
+async def _person(request: Request) -> Caller:
+    """Whoever is not logged in any more is led to where it says how to."""
+    try:
+        caller = await visitor(request)
+    except UnauthenticatedError:
+        caller = None
+    if caller is None:
+        raise HTTPException(303, headers={"Location": "/"})
+    auth_rules.require_scope(caller, writes=request.method == "POST")
+    return caller
+
+
+Person = Annotated[Caller, Depends(_person)]
+
+
+async def _form(request: Request) -> Form:
+    """By hand: names and values, without the NUL that the database cannot store."""
+    body = (await request.body()).decode("utf-8", "replace")
+    return {name: value.replace("\0", "") for name, value in parse_qsl(body, keep_blank_values=True)}
+
+
+Posted = Annotated[Form, Depends(_form)]
+
+
+# --- pages ----------------------------------------------------------------------------------------------------------
+
+
+async def show(request: Request, caller: Caller) -> Response:
+    """`/`, for whoever is logged in; `pages` calls it."""
+    query = request.query_params
+    reader = boards.Reader(request, caller)
+    board = await reader.board(everybody="everybody" in query, cursor=query.get("cursor"))
+    return render(
+        request,
+        "dashboard.html",
+        caller=caller,
+        board=board,
+        kinds=reader.kinds(),
+        name=query.get("name") or reader.new_name(board.cards),
+        chosen=query.get("template"),
+        then="everybody" if board.everybody else "",
+    )
+
+
+@router.get("/workspaces/{id}")
+async def show_one(request: Request, caller: Person, id: str) -> Response:  # noqa: A002
+    reader = boards.Reader(request, caller)
+    sheet = await reader.sheet(id)
+    return render(
+        request,
+        "workspace.html",
+        caller=caller,
+        sheet=sheet,
+        now=reader.now,
+        problem=reader.problem(),
+        done=request.query_params.get("done"),
+        then="page",
+    )
+
+
+@router.get("/workspaces/{id}/log")
+async def show_log(request: Request, caller: Person, id: str) -> Response:  # noqa: A002
+    services: Services = request.app.state.services
+    w = await services.workspaces.get(caller, id)
+    pieces = [piece async for piece in services.runtime.logs(id, tail_bytes=LOG_BYTES)]
+    return render(request, "log.html", caller=caller, w=w, log=b"".join(pieces).decode("utf-8", "replace"))
+
+
+# --- forms ----------------------------------------------------------------------------------------------------------
+
+
+@router.post("/do/create")
+async def create(request: Request, caller: Person, form: Posted) -> Response:
+    """And open it. What was typed comes back when it is refused."""
+    services: Services = request.app.state.services
+    try:
+        new = NewWorkspace(_name(form), form.get("template", ""))
+        made = await services.workspaces.create(caller, new)
+    except CodeHubError as e:
+        typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
+        return _back("/", problem=_code(e), **typed)
+    return RedirectResponse(f"/w/{made.id}/", 303)
+
+
+@router.post("/do/{id}/{verb}")
+async def do(request: Request, caller: Person, id: str, verb: str, form: Posted) -> Response:  # noqa: A002
+    act = VERBS.get(verb)
+    if act is None:
+        raise HTTPException(404)
+    services: Services = request.app.state.services
+    then = form.get("then", "")
+    back = {"page": f"/workspaces/{id}", "everybody": "/?everybody=1"}.get(then, "/")
+    try:
+        await _patiently(services, lambda: act(services, caller, id, form))
+    except CodeHubError as e:
+        return _back(back, at=id, problem=_code(e))
+    if then == "open":
+        return RedirectResponse(f"/w/{id}/", 303)
+    return _back("/" if verb in {"delete", "purge"} and then == "page" else back, at=id, done=DONE.get(verb))
+
+
+async def _patiently(services: Services, act: Callable[[], Awaitable[Any]]) -> None:
+    """Operations are not interrupted, so a click that comes during one waits for its end, within bounds."""
+    deadline = services.clock.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            await act()
+        except OperationInProgressError:
+            if services.clock.monotonic() >= deadline:
+                raise
+            await services.clock.sleep(PAUSE_SECONDS)
+        else:
+            return
+
+
+def _back(path: str, **said: str | None) -> Response:
+    """The address tells the page what to say; `at` alone says nothing."""
+    told = {name: value for name, value in said.items() if value}
+    query = urlencode(told) if told.keys() - {"at"} else ""
+    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{query}" if query else path, 303)
+
+
+def _code(error: CodeHubError) -> str:
+    """What `refused_…` of the texts is about: the wrong field where there is one."""
+    errors = error.extra.get("errors") or [{"field": ""}]
+    return {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY"}.get(errors[0]["field"], error.code)
+
+
+def _name(form: Form) -> str:
+    name = " ".join(form.get("name", "").split())
+    if not 1 <= len(name) <= NAME_LENGTH or not name.isprintable():
+        raise InvalidRequestError("1 to 100 characters", field="name")
+    return name
+
+
+# --- what the forms do ----------------------------------------------------------------------------------------------
+
+Act = Callable[[Services, Caller, str, Form], Awaitable[Any]]
+DONE = {"delete": "deleted", "undelete": "undone", "rename": "renamed"}
+
+
+def _wish(wanted: Desired) -> Act:
+    return lambda services, caller, id_, _: services.workspaces.request(caller, id_, wanted)
+
+
+async def _keep_awake(services: Services, caller: Caller, id_: str, _form: Form) -> None:
+    longest = timedelta(seconds=services.settings.limits.max_keep_awake_seconds)
+    until = services.clock.now() + min(KEEP_AWAKE, longest)
+    await services.workspaces.change(caller, id_, Details(keep_awake_until=until))
+
+
+async def _rename(services: Services, caller: Caller, id_: str, form: Form) -> None:
+    await services.workspaces.change(caller, id_, Details(name=_name(form)))
+
+
+async def _recover(services: Services, caller: Caller, id_: str, form: Form) -> None:
+    await services.workspaces.recover(caller, id_, accept_loss=form.get("accept_loss") == "yes")
+
+
+async def _purge(services: Services, caller: Caller, id_: str, form: Form) -> None:
+    """The one thing that cannot be undone is the one thing that asks."""
+    if form.get("sure") != "yes":
+        raise InvalidRequestError("say that you are sure", field="sure")
+    await services.workspaces.delete(caller, id_, purge=True)
+
+
+async def _restore(services: Services, caller: Caller, id_: str, form: Form) -> None:
+    await services.workspaces.restore(caller, id_, form.get("archive_key", ""))
+
+
+VERBS: Mapping[str, Act] = {
+    "start": _wish(Desired.RUNNING),
+    "stop": _wish(Desired.STANDBY),
+    "archive": _wish(Desired.ARCHIVED),
+    "keep_awake": _keep_awake,
+    "rename": _rename,
+    "recover": _recover,
+    "delete": lambda services, caller, id_, _: services.workspaces.delete(caller, id_, purge=False),
+    "undelete": lambda services, caller, id_, _: services.workspaces.undelete(caller, id_),
+    "purge": _purge,
+    "restore": lambda services, caller, id_, form: services.workspaces.restore(
+        caller, id_, form.get("archive_key", "")
+    ),
+    "share": lambda services, caller, id_, form: services.entering.share(caller, id_, form.get("user", "").strip()),
+    "unshare": lambda services, caller, id_, form: services.entering.unshare(caller, id_, form.get("user", "")),
+}

@@ -1,0 +1,109 @@
+"""The pages before a workspace opens: waking, restore needed, start needed, went wrong, over the limit, who are you.
+
+Called by `entry`; shown on the workspace's own origin, so the way home is an address that is handed in. All work
+without JavaScript, by forms and by a page that loads itself again; `static/waking.js` makes the waking one follow live.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from codehub.errors import CodeHubError
+from codehub.web import describe
+from codehub.web.rendering import render, words_for
+from codehub.workspaces.model import Operation, Phase, Workspace
+
+RELOAD_SECONDS = 2  # without JavaScript
+SLOW_AT_LEAST, SLOW_FACTOR = 30.0, 3.0  # seconds; times what is usual: from then on it is said
+MB = 10**6
+
+
+def waking(
+    request: Request,
+    w: Workspace,
+    *,
+    now: datetime,
+    usual_seconds: float | None,
+    position: int | None,
+    home_url: str,
+) -> Response:
+    """It is on its way, or falls asleep and is woken right after; the page enters by itself."""
+    elapsed = max(0.0, (now - w.desired_at).total_seconds())
+    slow_after = max(SLOW_AT_LEAST, SLOW_FACTOR * (usual_seconds or 0.0))
+    done, total = describe.progress(w)
+    page = render(
+        request,
+        "waking.html",
+        503,
+        home_url=home_url,
+        w=w,
+        steps=steps(w),
+        falling=w.operation in describe.FALLING,
+        elapsed=int(elapsed),
+        usual=round(usual_seconds) if usual_seconds and usual_seconds >= 1 else None,
+        slow=elapsed > slow_after,
+        slow_after=slow_after,
+        position=position,
+        done_mb=done // MB,
+        total_mb=total // MB,
+        reload_seconds=RELOAD_SECONDS,
+        here=_here(request),
+    )
+    page.headers["retry-after"] = str(RELOAD_SECONDS)
+    return page
+
+
+def steps(w: Workspace) -> Mapping[str, str]:
+    """Files → start → open, each `done`, `now` or `later`. `static/waking.js` ticks them the same way."""
+    if w.phase is Phase.RUNNING and w.operation not in describe.FALLING:
+        return {"files": "done", "start": "done", "open": "now"}
+    if w.operation is Operation.STARTING or (w.phase is Phase.STANDBY and w.operation not in describe.FALLING):
+        return {"files": "done", "start": "now", "open": "later"}
+    return {"files": "now", "start": "later", "open": "later"}
+
+
+def restore_needed(request: Request, w: Workspace, *, home_url: str, mine: bool = True) -> Response:
+    return _ask(request, w, home_url, kind="stored", action="restore", mine=mine)
+
+
+def start_needed(request: Request, w: Workspace, *, home_url: str, mine: bool = True) -> Response:
+    return _ask(request, w, home_url, kind="new", action="start", mine=mine)
+
+
+def _ask(request: Request, w: Workspace, home_url: str, **what: Any) -> Response:
+    return render(request, "entry_ask.html", 502, home_url=home_url, w=w, here=_here(request), **what)
+
+
+def went_wrong(request: Request, w: Workspace, *, home_url: str, mine: bool = True) -> Response:
+    """Going on with less than there was is decided on the dashboard, where nothing of the workspace's can click."""
+    trouble = describe.trouble(w, words_for(request))
+    return render(
+        request, "entry_wrong.html", 502, home_url=home_url, w=w, trouble=trouble, mine=mine, here=_here(request)
+    )
+
+
+def over_limit(
+    request: Request, w: Workspace, running: Sequence[Workspace], _problem: CodeHubError, *, home_url: str
+) -> Response:
+    """`running`: the visitor's. They are put to sleep on the dashboard: this page's origin has no rights over them."""
+    others = [other for other in running if other.id != w.id]
+    return render(request, "entry_limit.html", 502, home_url=home_url, w=w, running=others, here=_here(request))
+
+
+def not_found(request: Request, *, home_url: str) -> Response:
+    return render(request, "entry_note.html", 404, home_url=home_url, kind="missing")
+
+
+def log_in_first(request: Request, *, home_url: str) -> Response:
+    return render(request, "entry_note.html", 401, home_url=home_url, kind="login")
+
+
+def _here(request: Request) -> str:
+    """This very page, to come back to after a button; the language asked for is remembered by a cookie."""
+    path: str = request.scope["raw_path"].decode("latin-1")
+    query: str = request.scope["query_string"].decode("latin-1")
+    kept = "&".join(part for part in query.split("&") if part and not part.startswith("lang="))
+    return path + (f"?{kept}" if kept else "")

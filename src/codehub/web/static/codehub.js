@@ -1,0 +1,246 @@
+// Keeps the dashboard live. The server renders every page; this file asks for the page again when something happened,
+// and puts in what changed. Forms marked `data-quiet` are sent from here, and their answer is such a page too.
+// Without this file everything still works, by loading pages.
+
+const region = document.querySelector("[data-live]");
+const announce = document.getElementById("announce");
+const EVERY = 30_000; // ms: also without news, since times pass and guests get none
+const WITHOUT_STREAM = 3_000;
+const TOGETHER = 120; // ms: several news in a row make one look
+const EVERYBODY = 2_000; // the same for an admin who watches everybody
+const ANSWER_WITHIN = 20_000;
+const ONCE = ["at", "problem", "done", "name", "template"]; // what an address says only once
+
+let address = location.href; // the page that is looked at, with what its last form had to say
+let stream = null;
+let planned = null;
+let latest = 0; // the number of the newest look: an older answer that comes late is not shown
+let ended = false;
+
+// --- looking ---------------------------------------------------------------------------------------------------------
+
+async function ask(url, options = {}) {
+  const mine = ++latest;
+  const answer = await fetch(url, { ...options, headers: { accept: "text/html" }, signal: AbortSignal.timeout(ANSWER_WITHIN) });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  connected(true);
+  const news = page.querySelector("[data-live]");
+  if (!news && answer.status < 500) return end(); // the page of somebody who is not logged in
+  if (!news) throw new Error(`status ${answer.status}`);
+  if (options.method) {
+    address = answer.url;
+    latest += 1; // looks under way do not know of it yet
+  }
+  if (options.method || mine === latest) update(news);
+}
+
+async function look() {
+  clearTimeout(planned);
+  planned = null;
+  if (ended || document.hidden) return;
+  try {
+    await ask(address);
+  } catch {
+    connected(false);
+  }
+  plan(stream?.readyState === EventSource.OPEN ? EVERY : WITHOUT_STREAM);
+}
+
+function plan(delay) {
+  if (ended) return;
+  clearTimeout(planned);
+  planned = setTimeout(look, delay);
+}
+
+function listen() {
+  if (ended || stream) return;
+  stream = new EventSource("/api/v1/events");
+  const news = (event) => {
+    const { owner } = JSON.parse(event.data);
+    const watched = region.dataset.owner;
+    if (!watched) plan(EVERYBODY);
+    else if (owner === watched) plan(TOGETHER);
+  };
+  stream.addEventListener("workspace_updated", news);
+  stream.addEventListener("workspace_deleted", news);
+  stream.addEventListener("heartbeat", () => connected(true));
+  stream.onopen = () => plan(TOGETHER); // whatever was missed
+  stream.onerror = () => {
+    // A refusal ends it for good: the look that follows finds out why.
+    if (stream.readyState === EventSource.CLOSED) silence();
+    plan(WITHOUT_STREAM);
+    setTimeout(listen, WITHOUT_STREAM);
+  };
+}
+
+function silence() {
+  stream?.close();
+  stream = null;
+}
+
+function connected(yes) {
+  document.getElementById("offline").hidden = yes;
+}
+
+function end() {
+  ended = true;
+  silence();
+  document.getElementById("ended").hidden = false;
+  for (const card of document.querySelectorAll(".asking")) settle(card);
+}
+
+// --- putting in what changed -----------------------------------------------------------------------------------------
+
+const sources = new WeakMap(); // element → the HTML it was made from: what people opened or typed does not count
+
+function update(news) {
+  region.dataset.owner = news.dataset.owner;
+  const focused = document.activeElement?.closest("[data-live]") ? document.activeElement : null;
+  merge(region, news);
+  if (focused && !focused.isConnected) refocus(focused);
+}
+
+/** Makes the keyed children of `old` those of `fresh`, touching only what differs. */
+function merge(old, fresh) {
+  const before = new Map([...old.children].map((child) => [child.dataset.key, child]));
+  let place = old.firstElementChild;
+  for (const child of [...fresh.children]) {
+    const known = before.get(child.dataset.key);
+    before.delete(child.dataset.key);
+    const inPlace = known !== undefined && known === place;
+    if (!known) sources.set(child, child.outerHTML);
+    const kept = known ? replace(known, child) : child;
+    if (inPlace) place = kept.nextElementSibling;
+    else old.insertBefore(kept, place);
+  }
+  for (const gone of before.values()) gone.remove();
+}
+
+function replace(known, child) {
+  const lists = "list" in child.dataset && "list" in known.dataset;
+  if (lists) merge(known, child);
+  const source = child.outerHTML;
+  const asking = known.classList.contains("asking");
+  if (lists || "keep" in known.dataset || (sources.get(known) === source && !asking)) return known;
+  sources.set(child, source);
+  for (const open of known.querySelectorAll("details[open]")) {
+    const same = open.id && child.querySelector(`#${CSS.escape(open.id)}`);
+    if (same) same.open = true;
+  }
+  if (known.matches("details[open]")) child.open = true;
+  if (known.dataset.say !== child.dataset.say) announce.textContent = child.dataset.say ?? "";
+  known.replaceWith(child);
+  return child;
+}
+
+/** The button one stood on was replaced: stand on the same one, or on what took its place. */
+function refocus(lost) {
+  const same = lost.id && document.getElementById(lost.id);
+  const id = lost.id?.split("-")[0];
+  (same || document.getElementById("undo") || document.getElementById(`${id}-primary`) || document.querySelector("h1"))?.focus?.();
+}
+
+// --- asking ----------------------------------------------------------------------------------------------------------
+
+const cardOf = (form) => form.closest("[data-key]");
+
+/** A click shows at once what was asked for, and that it is not done yet. */
+function showAsking(form) {
+  const card = cardOf(form);
+  card?.classList.add("asking");
+  card?.setAttribute("aria-busy", "true");
+  for (const menu of card?.querySelectorAll("details.menu[open]") ?? []) menu.open = false;
+  const line = card?.querySelector(".now");
+  if (line) { line.dataset.was ??= line.textContent; line.textContent = form.dataset.busy; }
+  const button = form.querySelector("button");
+  if (!line && button) { button.dataset.was ??= button.textContent; button.textContent = form.dataset.busy; }
+}
+
+/** It is as it was before the click. */
+function settle(card) {
+  card.classList.remove("asking");
+  card.removeAttribute("aria-busy");
+  for (const changed of card.querySelectorAll("[data-was]")) { changed.textContent = changed.dataset.was; delete changed.dataset.was; }
+}
+
+async function send(form, submitter) {
+  const body = new URLSearchParams(new FormData(form, submitter));
+  showAsking(form);
+  try {
+    await ask(form.action, { method: "POST", body });
+  } catch {
+    connected(false);
+    // Whether it arrived is not known: what the next look shows is the truth.
+    if (cardOf(form)) settle(cardOf(form));
+  }
+  plan(TOGETHER);
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (cardOf(form)?.classList.contains("asking")) return event.preventDefault(); // a double click
+  if (ended) return event.preventDefault();
+  if (!("quiet" in form.dataset)) {
+    if (form.dataset.busy) setTimeout(() => showAsking(form)); // after the browser has read the form
+    return;
+  }
+  event.preventDefault();
+  send(form, event.submitter);
+});
+
+// --- menus -----------------------------------------------------------------------------------------------------------
+
+const openMenus = () => document.querySelectorAll("details.menu[open]");
+
+document.addEventListener("click", (event) => {
+  for (const menu of openMenus()) if (!menu.contains(event.target) || event.target.closest("a.item")) menu.open = false;
+});
+document.addEventListener("keydown", (event) => {
+  for (const menu of openMenus()) {
+    const items = [...menu.querySelectorAll(".item")];
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape") { menu.open = false; menu.querySelector("summary").focus(); }
+    else if (step && menu.contains(document.activeElement)) {
+      event.preventDefault();
+      items[(items.indexOf(document.activeElement) + step + items.length) % items.length]?.focus();
+    }
+  }
+});
+
+// --- beginning, leaving, coming back ---------------------------------------------------------------------------------
+
+/** Times are written by the server, for this browser's time zone. */
+function rememberZone() {
+  const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone ?? "");
+  if (!zone || document.cookie.split("; ").includes(`codehub_zone=${zone}`)) return false;
+  document.cookie = `codehub_zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+  return true;
+}
+
+/** What the address says once is not said again after a reload. */
+function clean() {
+  const url = new URL(location.href);
+  for (const name of ONCE) url.searchParams.delete(name);
+  if (url.href !== location.href) history.replaceState(null, "", url);
+}
+
+function comeBack() {
+  for (const card of document.querySelectorAll(".asking")) settle(card);
+  listen();
+  look();
+}
+
+if (region) {
+  for (const child of region.querySelectorAll("[data-key]")) sources.set(child, child.outerHTML);
+  const newZone = rememberZone();
+  clean();
+  listen();
+  if (newZone) look();
+  else plan(EVERY);
+  // A browser keeps few connections to one server: pages nobody looks at give theirs back.
+  document.addEventListener("visibilitychange", () => (document.hidden ? silence() : comeBack()));
+  addEventListener("pagehide", silence);
+  addEventListener("pageshow", (event) => { if (event.persisted) comeBack(); });
+  addEventListener("online", comeBack);
+  addEventListener("offline", () => connected(false));
+}

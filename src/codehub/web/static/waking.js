@@ -1,0 +1,81 @@
+// The waking page follows its workspace and enters by itself. Without this file the page loads itself again instead.
+
+const page = document.getElementById("waking");
+const say = page.dataset;
+const begun = performance.now() - 1000 * Number(say.elapsed);
+const EVERY = 700; // ms between looks; longer while nothing answers
+const ANSWER_WITHIN = 10_000;
+let failures = 0;
+let leaving = false;
+
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+const seconds = () => Math.floor((performance.now() - begun) / 1000);
+const put = (id, text) => { const e = document.getElementById(id); if (e.textContent !== text) e.textContent = text; };
+
+/** Ask for this page again: the server has the right one for whatever is the case now. */
+function enter() {
+  leaving = true;
+  const url = new URL(location.href);
+  url.searchParams.delete("lang"); // a cookie remembers it; the IDE need not see it
+  if (url.href === location.href && url.hash) location.reload();
+  else location.replace(url.href);
+}
+
+/** The same three steps as `entry_pages.steps`. */
+function tick({ phase, operation }) {
+  const falling = operation === "STOPPING" || operation === "ARCHIVING";
+  let now = "files";
+  if (phase === "RUNNING" && !falling) now = "open";
+  else if (operation === "STARTING" || (phase === "STANDBY" && !falling)) now = "start";
+  let how = "done";
+  for (const step of page.querySelectorAll("[data-step]")) {
+    const here = step.dataset.step === now;
+    step.className = here ? "now" : how;
+    step.toggleAttribute("aria-current", here);
+    if (here) { step.setAttribute("aria-current", "step"); how = "later"; }
+  }
+}
+
+function show(status) {
+  const resting = status.operation === "NONE" && status.desired_state !== "RUNNING";
+  const over = status.phase === "ERROR" || status.phase === "DELETED";
+  // It has fallen asleep: coming to this page again is what wakes it.
+  if (status.ready || over || (resting && say.falling)) return enter();
+  tick(status);
+  const { bytes = 0, total = 0 } = status.progress ?? {};
+  const mb = (amount) => Math.floor(amount / 1e6);
+  put("progress", total >= 1e6 ? fill(say.sayProgress, { done: mb(bytes), total: mb(total) }) : "");
+  const behind = status.position > 0 ? fill(say.sayPosition, { n: status.position }) : say.sayNext;
+  put("position", status.position == null ? "" : behind);
+  note(resting ? say.sayPaused : seconds() > Number(say.slowAfter) ? say.saySlow : "");
+}
+
+function note(text) {
+  const place = document.getElementById("note");
+  if (place.textContent !== text) {
+    const line = document.createElement("p");
+    line.className = "note";
+    line.textContent = text;
+    place.replaceChildren(...(text ? [line] : []));
+  }
+  document.getElementById("retry").hidden = !text;
+}
+
+async function look() {
+  try {
+    const answer = await fetch(`/_codehub/status/${say.id}`, { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN) });
+    if ([401, 403, 404].includes(answer.status)) return enter(); // logged out, or no longer ours to see
+    if (!answer.ok) throw new Error(answer.status);
+    failures = 0;
+    show(await answer.json());
+  } catch {
+    failures += 1;
+    if (failures >= 5) note(say.sayLost);
+  }
+  if (!leaving) setTimeout(look, Math.min(EVERY * 1.6 ** failures, 10_000));
+}
+
+setInterval(() => put("so-far", fill(say.saySoFar, { n: seconds() })), 250);
+setTimeout(look, EVERY);
+// Coming back by the back button shows the page as it was left: ask anew.
+addEventListener("pageshow", (event) => { if (event.persisted) enter(); });
