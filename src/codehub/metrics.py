@@ -28,6 +28,12 @@ LOOP_TICKS = Counter("codehub_loop_ticks", "Background loop ticks", ["loop", "re
 LOOP_SECONDS = Histogram("codehub_loop_tick_seconds", "Time a tick took", ["loop"], buckets=(0.01, 0.1, 1, 10, 60, 300))
 LEADING = Gauge("codehub_coordinator_leading", "1 while this coordinator leads", multiprocess_mode="livesum")
 LOGINS = Counter("codehub_logins", "Log-ins by link", ["result"])
+WAKES = Counter("codehub_wakes", "Sleeping workspaces that somebody who came has woken")
+WAKE_SECONDS = Histogram(
+    "codehub_wake_seconds",
+    "From the wish to wake a workspace to its running",
+    buckets=(0.25, 0.5, 1, 2, 3, 5, 10, 20, 60, 300),
+)
 MULTIPROC = "PROMETHEUS_MULTIPROC_DIR"
 
 

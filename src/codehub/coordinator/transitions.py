@@ -4,13 +4,14 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from codehub import metrics
 from codehub.archives.model import Archived
 from codehub.clock import Clock
 from codehub.coordinator.leader import Lease
 from codehub.db import Connection
 from codehub.runtimes.base import Container
 from codehub.workspaces import rules, store
-from codehub.workspaces.model import Desired, Health, Observation, Observed, Operation, Reason, Workspace
+from codehub.workspaces.model import Desired, DesiredBy, Health, Observation, Observed, Operation, Reason, Workspace
 from codehub.workspaces.store import Change, sql
 
 ACTOR = "controller"
@@ -35,6 +36,7 @@ class Transitions:
     ) -> Workspace:
         """Save what an observation means: a completed operation, a change nobody ordered, a broken rule."""
         now = self._clock.now()
+        seen = rules.own(w, seen)
         judged = rules.judge(w, seen)
         if judged.problem and w.health_status is Health.OK:
             return await self._break(c, w, seen, judged.observed, judged.problem, now)
@@ -56,6 +58,8 @@ class Transitions:
         took = (now - w.op_started_at).total_seconds() if w.op_started_at else None
         change = Change(ACTOR, w.operation, "observed to be done", w.phase, saved.phase, took, {"op_id": w.op_id})
         await store.note(c, w.id, now, change)
+        if observed is Observed.RUNNING and w.desired_by is DesiredBy.WAKE:
+            metrics.WAKE_SECONDS.observe((now - w.desired_at).total_seconds())
         return saved
 
     async def _died(self, c: Connection, w: Workspace, seen: Observation, gone: str, now: datetime) -> Workspace:
@@ -149,7 +153,7 @@ class Transitions:
             c,
             sql.observe,
             *(w.id, observed, Operation.NONE, health, error_info),
-            *(seen.volume or seen.parked, seen.parked is not None),
+            *rules.volume_after(w, seen, failure),
             asdict(container.address) if container and observed is Observed.RUNNING else None,
             failure.retry_at if failure else now,
             now,

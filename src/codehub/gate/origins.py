@@ -22,6 +22,7 @@ class Origins:
     public_url: str | None
     scheme: str
     port: str = ""  # of the domain, when it is not the usual one; below `localhost` it is the request's own
+    platform: str = LOCALHOST  # the platform's own name on loopback, as `serve` prints it
 
     @property
     def isolated(self) -> bool:
@@ -46,8 +47,8 @@ class Origins:
         if self.public_url:
             return self.public_url.rstrip("/")
         port = split(host)[1]
-        name = split(wanted)[0] if wanted and split(wanted)[1] == port else LOCALHOST
-        return f"{self.scheme}://{name if _is_loopback(name) else LOCALHOST}{port}"
+        name = split(wanted)[0] if wanted and split(wanted)[1] == port else self.platform
+        return f"{self.scheme}://{name if _is_loopback(name) else self.platform}{port}"
 
     @property
     def sources(self) -> str:
@@ -89,4 +90,5 @@ def of(settings: Settings) -> Origins:
         return Origins(name, server.public_url, scheme, port)
     public = urlsplit(server.public_url).hostname if server.public_url else None
     local = _is_loopback(server.host) and (public is None or _is_loopback(public))
-    return Origins(LOCALHOST if local else None, server.public_url, scheme)
+    name = f"[{server.host}]" if ":" in server.host else server.host
+    return Origins(LOCALHOST if local else None, server.public_url, scheme, platform=name)

@@ -6,7 +6,13 @@ from http import HTTPStatus
 
 from codehub.proxy.model import Answer, Failure
 
-CODES = {400: "INVALID_REQUEST", 404: "NOT_FOUND", 408: "REQUEST_TIMEOUT", 431: "HEADERS_TOO_LARGE"}
+CODES = {
+    400: "INVALID_REQUEST",
+    401: "UNAUTHENTICATED",
+    404: "NOT_FOUND",
+    408: "REQUEST_TIMEOUT",
+    431: "HEADERS_TOO_LARGE",
+}
 STATUSES = {Failure.SLOW: 504, Failure.FULL: 503}
 DETAILS = {
     Failure.UNREACHABLE: "What should answer does not accept connections; try again in a moment.",

@@ -6,6 +6,7 @@ is not a page gets a short answer from here. Nothing on the way of a request to 
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from typing import NamedTuple, Protocol
 
@@ -206,7 +207,8 @@ class WorkspaceDirector:
         if found is Outcome.FORWARD:
             profile = template.activity_profile if template else ActivityProfile.PLAIN
             self._activity.request(entry.id, profile, head)
-            return route.forwards.get(entrant.key) or self._forward(route, entrant, template)
+            forward = route.forwards.get(entrant.key) or self._forward(route, entrant, template)
+            return self._with_scope(forward, entry.id) if b"service-worker" in head.block.index else forward
         if _is_page(head):
             return self._api
         return found if found in (Outcome.HOLD, Outcome.WAKE) else excuses.OF[found]
@@ -226,6 +228,12 @@ class WorkspaceDirector:
         route.forwards[entrant.key] = forward
         self._inside[entrant.key] = max(entrant, self._inside.get(entrant.key, entrant), key=lambda e: e.expires)
         return forward
+
+    def _with_scope(self, forward: Forward, id_: str) -> Forward:
+        """What a workspace says of its service workers' scope is dropped; on its own origin we grant it its path."""
+        if not self._origins.isolated:
+            return forward
+        return replace(forward, hygiene=replace(HYGIENE, grants=(f"Service-Worker-Allowed: /w/{id_}/".encode(),)))
 
     async def _look_up(self, id_: str, entrant: Entrant, head: RequestHead) -> Forward | Answer:
         try:

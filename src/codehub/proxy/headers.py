@@ -150,5 +150,6 @@ def response(head: ResponseHead, hygiene: Hygiene, framing: bytes) -> bytes:
         fields = _with_cookies(fields, b"set-cookie", hygiene)
     parts = [head.line]
     parts += [line for key, _, _, line in fields if key not in drop]
+    parts += hygiene.grants
     parts.append(framing)
     return b"\r\n".join(parts)

@@ -107,6 +107,7 @@ class Hygiene:
     cookies: frozenset[bytes] = NOTHING  # names that are the platform's own
     cookie_prefix: bytes = b""  # and all that begin so; empty for none
     cookie_domains: bool = True  # may answers set cookies for a whole domain?
+    grants: tuple[bytes, ...] = ()  # lines that the platform adds to answers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from codehub import ids
+from codehub import ids, metrics
 from codehub.auth.model import Caller
 from codehub.clock import Clock
 from codehub.db import Connection, Database
@@ -157,7 +157,9 @@ class Workspaces:
             w = await store.lock(c, id_)
             if w is None or w.phase is not Phase.STANDBY or w.desired_state is Desired.RUNNING:
                 return w or _missing(id_)
-            return (await self._wish(c, w, Desired.RUNNING, DesiredBy.WAKE, person))[0]
+            woken, _ = await self._wish(c, w, Desired.RUNNING, DesiredBy.WAKE, person)
+        metrics.WAKES.inc()
+        return woken
 
     async def _wish(
         self, c: Connection, w: Workspace, wanted: Desired, by: DesiredBy, actor: str

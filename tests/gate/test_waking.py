@@ -1,0 +1,209 @@
+"""What a workspace that does not run answers, and who wakes it."""
+
+import asyncio
+import dataclasses
+import pathlib
+
+import aiohttp
+import pytest
+
+from codehub.auth.model import Role
+from codehub.command import operator
+from codehub.templates.loader import Templates
+from codehub.templates.model import WakeOn
+from codehub.workspaces.model import Desired, DesiredBy, Phase, Workspace
+from tests.gate.lab import PAGE, Lab, problem
+
+BROKEN = {
+    "reason": "Timeout",
+    "operation": "STARTING",
+    "is_terminal": True,
+    "error_count": 1,
+    "last_error": "it did not answer",
+    "occurred_at": "2026-03-02T09:00:00Z",
+}
+
+
+async def wishes(lab: Lab, w: Workspace) -> int:
+    async with lab.services.database.connection() as c:
+        found = "SELECT count(*) FROM workspace_history WHERE workspace_id = $1 AND event = 'wish'"
+        return int(await c.fetchval(found, w.id))
+
+
+async def desired(lab: Lab, w: Workspace) -> tuple[Desired, DesiredBy]:
+    async with lab.services.database.connection() as c:
+        row = await c.fetchrow("SELECT desired_state, desired_by FROM workspaces WHERE id = $1", w.id)
+        assert row
+        return Desired(row["desired_state"]), DesiredBy(row["desired_by"])
+
+
+async def asleep(lab: Lab, browser: aiohttp.ClientSession) -> tuple[Workspace, str]:
+    """One that this browser has a pass for, and where it is."""
+    w = await lab.running()
+    await browser.get(f"{lab.url}/w/{w.id}/", headers=PAGE)
+    lab.ide.requests.clear()
+    await lab.put(w, "STANDBY")
+    await lab.known(w, phase="STANDBY")
+    return w, f"{lab.origin(w.id)}/w/{w.id}/"
+
+
+async def test_a_persons_visit_wakes_it_and_gets_in(lab: Lab) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        async with browser.get(url, headers=PAGE) as answer:
+            assert answer.status == 503
+            assert "text/html" in answer.headers["Content-Type"]
+            assert int(answer.headers["Retry-After"]) > 0
+            assert "Lab" in await answer.text()
+        assert await desired(lab, w) == (Desired.RUNNING, DesiredBy.WAKE)
+        status = f"{lab.origin(w.id)}/_codehub/status/{w.id}"
+        async with browser.get(status) as answer:
+            assert (await answer.json())["ready"] is False
+        await lab.put(w, "RUNNING", desired_state="RUNNING")
+        await lab.known(w, phase="RUNNING")
+        async with browser.get(status) as answer:
+            assert (await answer.json())["ready"] is True
+        async with browser.get(url, headers=PAGE) as answer:
+            assert answer.status == 200
+
+
+async def test_a_thousand_requests_cause_one_wake(lab: Lab) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        room = asyncio.Semaphore(100)
+
+        async def visit() -> int:
+            async with room, browser.get(url, headers=PAGE) as answer:
+                return answer.status
+
+        assert set(await asyncio.gather(*(visit() for _ in range(1000)))) == {503}
+    assert await wishes(lab, w) == 1
+
+
+async def test_stale_tabs_wake_nothing(lab: Lab) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        script = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": "same-origin"}
+        for _ in range(120):  # an hour of a tab that tries twice a minute
+            async with browser.get(f"{url}api/kernels", headers=script) as answer:
+                assert await problem(answer) == (503, "ASLEEP")
+                assert answer.headers["Retry-After"]
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await browser.ws_connect(f"{url}ws", headers={"Origin": lab.origin(w.id)})
+            assert refused.value.status == 503
+        looks_ahead = {**PAGE, "Sec-Purpose": "prefetch"}
+        async with browser.get(url, headers=looks_ahead) as answer:
+            assert answer.status == 503
+        async with browser.head(url, headers=PAGE) as answer:
+            assert answer.status == 503
+    assert await wishes(lab, w) == 0
+
+
+async def test_requests_are_held_while_it_wakes(lab: Lab) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        await browser.get(url, headers=PAGE)
+        await lab.known(w, desired=Desired.RUNNING)
+
+        async def ask(number: int) -> int:
+            async with browser.post(f"{url}api/{number}", data=b"x" * 1000) as answer:
+                return answer.status
+
+        asked = [asyncio.create_task(ask(number)) for number in range(20)]
+        route = lab.director.routes.get(w.id)
+        assert route
+        async with asyncio.timeout(10):
+            while len(route.waiting) < 20:
+                await asyncio.sleep(0.005)
+        assert lab.ide.requests == []
+        await lab.put(w, "RUNNING", desired_state="RUNNING")
+        assert await asyncio.gather(*asked) == [200] * 20
+        assert len(lab.ide.requests) == 20
+
+
+async def test_a_template_may_let_anything_wake_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        template = lab.services.templates.require(w.template)
+        anything = dataclasses.replace(template, wake_on=WakeOn.ANY)
+        monkeypatch.setattr(lab.director, "_templates", Templates({w.template: anything}, pathlib.Path("/nowhere")))
+        asked = asyncio.create_task(browser.get(f"{url}api"))
+        await lab.known(w, desired=Desired.RUNNING)
+        await lab.put(w, "RUNNING", desired_state="RUNNING")
+        assert (await asked).status == 200
+    assert await wishes(lab, w) == 1
+
+
+@pytest.mark.parametrize(
+    ("observed", "columns", "code", "words"),
+    [
+        ("PENDING", {"archive_key": "k"}, "ARCHIVED", ("restore needed", "복원 필요")),
+        ("PENDING", {}, "PENDING", ("start needed", "시작 필요")),
+        (
+            "STANDBY",
+            {"health_status": "ERROR", "error_info": BROKEN},
+            "ERROR",
+            ("wrong", "오류 발생"),
+        ),
+    ],
+)
+async def test_what_cannot_be_woken_says_what_is_needed(
+    lab: Lab, observed: str, columns: dict[str, object], code: str, words: tuple[str, str]
+) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        await lab.put(w, observed, desired_state="ARCHIVED", **columns)
+        await lab.known(w, phase=Phase(code) if code != "ERROR" else Phase.ERROR)
+        async with browser.get(f"{url}api") as answer:
+            assert await problem(answer) == (502, code)
+        for language, word in zip(("en", "ko"), words, strict=True):
+            async with browser.get(url, headers={**PAGE, "Accept-Language": language}) as answer:
+                assert answer.status == 502
+                assert word.lower() in (await answer.text()).lower()
+    assert await wishes(lab, w) == 0
+
+
+async def test_over_the_limit_is_said_and_nothing_is_lost(lab: Lab) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        for _ in range(lab.services.settings.limits.max_running_per_user):
+            await lab.running()
+        async with browser.get(url, headers=PAGE) as answer:
+            assert answer.status == 502
+            assert "text/html" in answer.headers["Content-Type"]
+    assert await wishes(lab, w) == 0
+
+
+async def test_buttons_act_for_the_owner_and_only_on_this_workspace(lab: Lab) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        await lab.put(w, "PENDING", desired_state="ARCHIVED")
+        other = await lab.workspace()
+        here, same = lab.origin(w.id), {"Sec-Fetch-Site": "same-origin"}
+        for id_, headers, status in ((other.id, same, 404), (w.id, {"Sec-Fetch-Site": "same-site"}, 403)):
+            async with browser.post(f"{here}/_codehub/act/{id_}", data={"action": "start"}, headers=headers) as answer:
+                assert answer.status == status
+        sent = {"action": "start", "next": url.removeprefix(here)}
+        async with browser.post(
+            f"{here}/_codehub/act/{w.id}", data=sent, headers=same, allow_redirects=False
+        ) as answer:
+            assert (answer.status, answer.headers["Location"]) == (303, f"/w/{w.id}/")
+    assert await desired(lab, w) == (Desired.RUNNING, DesiredBy.USER)
+
+
+async def test_a_guest_may_wake_and_nothing_else(lab: Lab) -> None:
+    await lab.services.people.create_user(operator(), "mina", Role.LEARNER)
+    async with lab.browser("admin") as owner, lab.browser("mina") as guest:
+        w, _ = await asleep(lab, owner)
+        await owner.post(f"{lab.url}/api/v1/workspaces/{w.id}/shares", json={"user": "mina"})
+        async with guest.get(f"{lab.url}/w/{w.id}/", headers=PAGE) as answer:
+            assert answer.status == 503
+        assert await desired(lab, w) == (Desired.RUNNING, DesiredBy.WAKE)
+        await lab.put(w, "RUNNING", desired_state="RUNNING")
+        same = {"Sec-Fetch-Site": "same-origin"}
+        act = f"{lab.origin(w.id)}/_codehub/act/{w.id}"
+        async with guest.post(act, data={"action": "stop"}, headers=same, allow_redirects=False) as answer:
+            assert answer.status == 303
+        assert (await desired(lab, w))[0] is Desired.RUNNING
+        async with guest.patch(f"{lab.url}/api/v1/workspaces/{w.id}", json={"desired_state": "STANDBY"}) as answer:
+            assert answer.status == 404
