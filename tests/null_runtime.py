@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from codehub.runtimes.base import Address, Container, ExecResult, Exit, RuntimeFailureError, Volume, Workload
+from codehub.runtimes.base import Address, Container, ExecResult, Exit, Piece, RuntimeFailureError, Volume, Workload
 from codehub.templates.model import Template
 
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -72,6 +72,16 @@ class NullRuntime:
         volume = self.homes.get(workspace_id)
         if volume and volume.generation == generation:
             self.homes[workspace_id] = Volume(workspace_id, generation, volume.restored_from, parked)
+
+    async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
+        return [
+            Piece(id_, volume.generation, "parked" if volume.parked else "volume")
+            for id_, volume in self.homes.items()
+            if ids is None or id_ in ids
+        ]
+
+    async def discard(self, workspace_id: str, generation: str) -> None:
+        await self.delete_volume(workspace_id, generation)
 
     async def start(self, workload: Workload) -> None:
         self._call("start", workload.workspace_id)

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from codehub.runtimes.base import RuntimeFailureError, StartFailedError, Volume
+from codehub.runtimes.base import Piece, RuntimeFailureError, StartFailedError, Volume
 from codehub.runtimes.process import ProcessRuntime
 from codehub.templates.model import ResourceLimits
 from tests.contracts.harness import running
@@ -192,3 +192,29 @@ async def test_links_in_a_home_lead_nothing_out_of_it(runtime: ProcessRuntime, t
     assert [path.name for path in outside.iterdir()] == ["secret"]
     assert (home / "file").read_text() == "changed"
     assert (await runtime.volumes(["w1"]))["w1"].generation == "g1"
+
+
+async def test_everything_that_takes_disk_is_listed_and_destroyed_by_its_generation(
+    runtime: ProcessRuntime, folder: pathlib.Path
+) -> None:
+    await runtime.create_volume("w1", "g1")
+    await runtime.create_volume("w2", "g2")
+    await runtime.park_volume("w2", "g2")
+    runtime.staging("w1", "g3")  # a restore that died
+    runtime.staging("w3", "g4")
+    listed = {
+        Piece("w1", "g1", "volume"),
+        Piece("w1", "g3", "unpacked"),
+        Piece("w2", "g2", "parked"),
+        Piece("w3", "g4", "unpacked"),
+    }
+    assert set(await runtime.pieces()) == listed
+    assert set(await runtime.pieces(["w2"])) == {Piece("w2", "g2", "parked")}
+    await runtime.discard("w1", "g2")  # another one's generation
+    assert set(await runtime.pieces()) == listed
+    for piece in sorted(listed, key=str):
+        for _ in range(2):
+            await runtime.discard(piece.workspace_id, piece.generation)
+        listed.discard(piece)
+        assert set(await runtime.pieces()) == listed
+    assert [path for path in folder.rglob("*") if path.name in {"w1", "w2", "w3"}] == []

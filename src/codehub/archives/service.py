@@ -202,6 +202,13 @@ async def delete(store: ObjectStore, key: str) -> None:
     await _clear(store, key.rsplit("/", 1)[0])
 
 
+async def delete_all(store: ObjectStore, workspace_id: str) -> None:
+    """Destroy everything that is stored of a workspace, also what was never finished; commit marks first."""
+    keys = [stored.key async for stored in store.list(workspace_id)]
+    for key in sorted(keys, key=lambda key: not key.endswith(model.META_SUFFIX)):
+        await store.delete(key)
+
+
 async def _clear(store: ObjectStore, base: str) -> None:
     for key in [stored.key async for stored in store.list(base)]:
         await store.delete(key)

@@ -51,9 +51,7 @@ class Homes:
             raise
 
     async def remove_all(self, workspace_id: str) -> None:
-        async for stored in self._store.list(workspace_id):
-            if stored.key.endswith(f"/{model.DATA_NAME}"):
-                await service.delete(self._store, stored.key)
+        await service.delete_all(self._store, workspace_id)
 
     def _quota(self, w: Workspace) -> Quota:
         template = self._templates.find(w.template)

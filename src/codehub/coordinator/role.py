@@ -10,7 +10,7 @@ from typing import Any
 from codehub import ids, logs
 from codehub.archives.objects import ObjectStore, open_store
 from codehub.clock import Clock
-from codehub.coordinator import disk, housekeeping
+from codehub.coordinator import disk, gc, housekeeping, trash
 from codehub.coordinator.controller import Controller
 from codehub.coordinator.driver import Driver, Loop
 from codehub.coordinator.homes import Homes
@@ -25,6 +25,7 @@ from codehub.templates.loader import Templates
 
 log = logs.get()
 WISHES = "codehub_wishes"
+COLLECT = "codehub_gc"
 
 
 async def run(settings: Settings, clock: Clock) -> None:
@@ -37,6 +38,7 @@ async def run(settings: Settings, clock: Clock) -> None:
     coordinator = Coordinator(settings, clock)
     listener = Listener(storage.database_url, clock)
     listener.subscribe(WISHES, coordinator.wake)
+    listener.subscribe(COLLECT, coordinator.collect)
     listener.start()
     holder = f"{socket.gethostname()}-{os.getpid()}-{ids.new(6)}"
     leader = asyncio.create_task(Leader(database, clock, holder, coordinator.work, coordinator.status).run())
@@ -65,10 +67,13 @@ class Coordinator:
     async def work(self, lease: Lease) -> None:
         controller = self._controller(lease)
         config = self._settings.coordinator
+        finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
             housekeeping.loop(lease, self._clock, config),
             disk.loop(lease, self._runtime, self._clock),
+            gc.loop(lease, finder, self._clock),
+            trash.loop(lease, finder, self._clock),
         ]
         self._driver = Driver(loops, self._clock)
         try:
@@ -86,6 +91,12 @@ class Coordinator:
         """Somebody wishes something, or an operation is over: look now."""
         if self._driver:
             self._driver.nudge("controller")
+            self._driver.nudge("trash")
+
+    def collect(self) -> None:
+        """Somebody wants the garbage collected now."""
+        if self._driver:
+            self._driver.nudge("gc")
 
     def status(self) -> dict[str, Any]:
         return {"loops": [loop.as_json() for loop in self._driver.status()]} if self._driver else {}

@@ -44,6 +44,15 @@ class Volume:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Something of a workspace that takes disk, as the garbage collection sees it."""
+
+    workspace_id: str
+    generation: str  # empty for the rest that belongs to no volume
+    kind: str  # `volume`, `parked`, `unpacked` (by a restore that did not end), `rest`
+
+
+@dataclass(frozen=True)
 class Exit:
     """How the last container of a workspace ended, for `error_info`."""
 
@@ -138,6 +147,14 @@ class Runtime(Protocol):
         ...
 
     async def unpark_volume(self, workspace_id: str, generation: str) -> None: ...
+
+    async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
+        """All that takes disk, of these workspaces or of whichever there are, known to anybody or not. Asked rarely."""
+        ...
+
+    async def discard(self, workspace_id: str, generation: str) -> None:
+        """Destroy every piece of this generation, wherever it lies; other generations are not touched."""
+        ...
 
     async def start(self, workload: Workload) -> None:
         """Start the IDE. Returns when the process exists; whether it answers is observed. Running already is fine."""

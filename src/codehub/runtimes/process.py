@@ -17,6 +17,7 @@ from codehub.runtimes.base import (
     ExecResult,
     Exit,
     IsolationUnavailableError,
+    Piece,
     RuntimeFailureError,
     StartFailedError,
     Volume,
@@ -97,6 +98,12 @@ class ProcessRuntime:
 
     async def unpark_volume(self, workspace_id: str, generation: str) -> None:
         await self._in_thread(lambda: self._volumes.unpark(workspace_id, generation))
+
+    async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
+        return await asyncio.to_thread(self._volumes.pieces, ids)
+
+    async def discard(self, workspace_id: str, generation: str) -> None:
+        await self._in_thread(lambda: self._volumes.discard(workspace_id, generation))
 
     async def start(self, workload_: Workload) -> None:
         place = self._layout.of(workload_.workspace_id)

@@ -9,11 +9,12 @@ import errno
 import json
 import pathlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from codehub import ids
 from codehub.runtimes import files, records, uids
-from codehub.runtimes.base import RuntimeFailureError, Volume
+from codehub.runtimes.base import Piece, RuntimeFailureError, Volume
 from codehub.runtimes.layout import Layout, Place
 
 META = "meta.json"
@@ -121,13 +122,46 @@ class Volumes:
         if not place.root.exists() or (there and generation not in there):
             return
         with held(place):
-            for folder in (place.volume, place.parked):
-                meta = read(folder)
-                if meta and meta.generation == generation:
-                    _discard(place, folder)
-            self._sweep(place)
-            if not (place.volume.exists() or place.parked.exists()):
-                self._remove_rest(place)
+            self._destroy(place, generation)
+
+    def _destroy(self, place: Place, generation: str) -> None:
+        for folder in (place.volume, place.parked):
+            meta = read(folder)
+            if meta and meta.generation == generation:
+                _discard(place, folder)
+        self._sweep(place)
+        if not (place.volume.exists() or place.parked.exists()):
+            self._remove_rest(place)
+
+    def pieces(self, ids_: Collection[str] | None) -> list[Piece]:
+        if ids_ is None:
+            ids_ = [folder.name for folder in _listing(self._layout.homes) if ids.is_label(folder.name)]
+        return [piece for id_ in ids_ for piece in self._pieces_of(id_)]
+
+    def _pieces_of(self, workspace_id: str) -> list[Piece]:
+        place = self._layout.of(workspace_id)
+        found = [
+            Piece(workspace_id, meta.generation, folder.name)
+            for folder in (place.volume, place.parked)
+            if (meta := read(folder))
+        ]
+        names = [folder.name for folder in _listing(place.root)]
+        for name in names:
+            kind, _, generation = name.partition("-")
+            if kind in {"staging", "placing"}:
+                found.append(Piece(workspace_id, generation, "unpacked"))
+        if not found and names:
+            found.append(Piece(workspace_id, "", "rest"))
+        return found
+
+    def discard(self, workspace_id: str, generation: str) -> None:
+        place = self._layout.of(workspace_id)
+        if generation not in {piece.generation for piece in self._pieces_of(workspace_id)}:
+            return
+        with held(place):
+            for folder in (place.staging(generation), place.placing(generation)) if generation else ():
+                _discard(place, folder)
+            self._destroy(place, generation)
 
     def park(self, workspace_id: str, generation: str) -> None:
         self._move(workspace_id, generation, to_trash=True)
@@ -171,6 +205,13 @@ def _discard(place: Place, folder: pathlib.Path) -> None:
         folder.replace(place.root / f"gone-{secrets.token_hex(8)}")
     except FileNotFoundError:
         return
+
+
+def _listing(folder: pathlib.Path) -> list[pathlib.Path]:
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _rename(source: pathlib.Path, target: pathlib.Path) -> None:

@@ -20,6 +20,13 @@ ON CONFLICT (workspace_id, op_id) DO UPDATE
 SET archive_key = excluded.archive_key, created_at = excluded.created_at, size = excluded.size,
     content_bytes = excluded.content_bytes, files = excluded.files;
 
+-- name: adopt_point
+-- One that the database did not know. What it knows already stays as it is.
+INSERT INTO restore_points (archive_key, workspace_id, op_id, created_at, size, content_bytes, files)
+SELECT $1, id, $3, $4, $5, $6, $7 FROM workspaces WHERE id = $2 AND NOT purge
+ON CONFLICT DO NOTHING
+RETURNING archive_key;
+
 -- name: wish_restore
 -- An error is cleared with it, as by recovering.
 UPDATE workspaces

@@ -1,0 +1,137 @@
+"""What nobody needs any more, and why. Pure; `gc` asks for everything it finds, once coarsely and once under the lock.
+
+The rule is turned around on purpose: whatever is not certainly useless is kept, with the reason for keeping it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from codehub import ids
+from codehub.archives.model import DATA_NAME, META_SUFFIX
+from codehub.runtimes.base import Piece
+from codehub.workspaces.model import Health, Observed, Operation
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of a workspace, as far as it matters here."""
+
+    id: str
+    archive_key: str | None
+    restore_from: str | None
+    volume_generation: str | None
+    op_id: str | None
+    operation: Operation
+    health_status: Health
+    observed_status: Observed
+    deleted_at: datetime | None
+    purge: bool
+
+    @property
+    def destroyed(self) -> bool:
+        """Purged, and the controller is done with it."""
+        settled = self.observed_status is Observed.DELETED and self.operation is Operation.NONE
+        return self.purge and self.deleted_at is not None and settled
+
+
+@dataclass(frozen=True)
+class Points:
+    """A workspace's restore points: key → place (1 is the newest), and the operations that made them."""
+
+    places: Mapping[str, int] = field(default_factory=dict)
+    operations: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What lies below one base in the object store: an archive, or what was to become one."""
+
+    base: str
+    names: frozenset[str]
+    bytes: int
+
+    @property
+    def workspace_id(self) -> str:
+        return self.base.split("/")[0]
+
+    @property
+    def op_id(self) -> str:
+        return self.base.split("/")[1]
+
+    @property
+    def key(self) -> str:
+        return f"{self.base}/{DATA_NAME}"
+
+    @property
+    def committed(self) -> bool:
+        return {DATA_NAME, DATA_NAME + META_SUFFIX} <= self.names
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An orphan goes, after its time; anything else stays. `adopt`: it should be among the restore points."""
+
+    orphan: bool
+    reason: str
+    adopt: bool = False
+
+
+def keep(reason: str) -> Verdict:
+    return Verdict(False, reason)
+
+
+def orphan(reason: str) -> Verdict:
+    return Verdict(True, reason)
+
+
+def base_of(key: str) -> tuple[str, str] | None:
+    """(base, name) of an object of ours; None for what somebody else has put there, which is none of our business."""
+    parts = key.split("/")
+    ours = len(parts) == 4 and ids.is_label(parts[0]) and ids.is_label(parts[1]) and parts[2].isdigit()
+    return ("/".join(parts[:3]), parts[3]) if ours and parts[3].startswith(DATA_NAME) else None
+
+
+def judge_archive(stored: Stored, w: Facts | None, points: Points, keep_points: int) -> Verdict:
+    if w is None:
+        return orphan("no workspace has its id")
+    if w.destroyed:
+        return orphan("its workspace was purged")
+    if stored.key in {w.archive_key, w.restore_from}:
+        return keep("its workspace comes back from it")
+    if stored.op_id == w.op_id:
+        return keep("the workspace's last operation may still need it")
+    if w.health_status is Health.ERROR:
+        return keep("its workspace is in error")
+    if not stored.committed:
+        return orphan("it was never finished")
+    place = points.places.get(stored.key)
+    if place is None and stored.op_id in points.operations:
+        return orphan("another leader's copy of the same operation is the one in use")
+    if place is None:
+        return Verdict(False, "it is a restore point that was not listed", adopt=True)
+    if place <= keep_points:
+        return keep(f"it is one of the last {keep_points} restore points")
+    return orphan(f"there are {keep_points} newer restore points")
+
+
+def judge_piece(piece: Piece, w: Facts | None) -> Verdict:
+    if w is None:
+        return orphan("no workspace has its id")
+    if w.destroyed:
+        return orphan("its workspace was purged")
+    if piece.generation in {w.volume_generation, ""}:
+        return keep("it is somebody's home")
+    if w.operation is not Operation.NONE or w.health_status is Health.ERROR or piece.generation == w.op_id:
+        return keep("the workspace's last operation may still need it")
+    if piece.kind == "unpacked":
+        return orphan("a restore that was given up has left it")
+    return orphan("a leader that came late has made it: it is not the workspace's home")
+
+
+def judge_container(w: Facts | None) -> Verdict:
+    if w is None:
+        return orphan("no workspace has its id")
+    if w.observed_status is Observed.DELETED and w.deleted_at is not None and w.operation is Operation.NONE:
+        return orphan("its workspace is deleted")
+    return keep("the controller looks after it")
