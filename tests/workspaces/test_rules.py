@@ -73,6 +73,7 @@ def workspace(
         archive_ttl_seconds=None,
         keep_awake_until=None,
         last_access_at=NOW,
+        idle_since=NOW,
     )
 
 
@@ -195,6 +196,36 @@ def test_judging_never_hides_a_loss() -> None:
         excused = w.operation is OP.DELETING or (w.operation is OP.ARCHIVING and rules.archived_by(w))
         if had and gone and not excused:
             assert rules.judge(w, seen).problem is Reason.DATA_LOST
+
+
+def test_a_volume_of_a_generation_that_the_row_does_not_know_is_nobodys() -> None:
+    w = replace(workspace(P, archive="k"), volume_generation="g1")
+    stray = Observation(volume="late", restored_from="k")
+    assert rules.own(w, stray) == Observation()
+    assert rules.own(w, Observation(parked="late")) == Observation()
+    for known in ("g1", "op1"):
+        assert rules.own(w, Observation(volume=known, restored_from="k")).volume == known
+        assert rules.own(w, Observation(parked=known)).parked == known
+
+
+def test_a_first_home_may_be_made_by_anybody_and_one_from_the_trash_may_not() -> None:
+    stray = Observation(volume="late")
+    assert rules.own(workspace(P, operation=OP.PROVISIONING), stray) == stray
+    assert rules.own(workspace(P, operation=OP.PROVISIONING, parked=True), stray) == Observation()
+
+
+def test_a_home_that_was_moved_to_the_trash_is_not_lost_and_one_that_vanished_from_it_is() -> None:
+    assert rules.judge(workspace(S), Observation(parked="g1")) == rules.Judgement(P)
+    assert rules.judge(workspace(P, parked=True), Observation()).problem is Reason.DATA_LOST
+
+
+def test_the_generation_of_a_lost_volume_is_remembered() -> None:
+    w = replace(workspace(S), volume_generation="g1")
+    lost = rules.after_failure(w, Reason.DATA_LOST, "gone", NOW, 0, 0.0)
+    assert rules.volume_after(w, Observation(), lost) == ("g1", False)
+    assert rules.volume_after(w, Observation(), None) == (None, False)
+    assert rules.volume_after(w, Observation(parked="g2"), None) == ("g2", True)
+    assert rules.volume_after(w, Observation(volume="g3"), None) == ("g3", False)
 
 
 def test_a_container_without_volume_is_always_a_problem() -> None:

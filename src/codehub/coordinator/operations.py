@@ -67,7 +67,7 @@ class Operations:
             case Operation.PROVISIONING:
                 await self._provision(w)
             case Operation.RESTORING:
-                await self._archives.fetch(w, self._runtime, self._progress(w))
+                await self._restore(w)
             case Operation.STARTING:
                 await self._start(w)
             case Operation.STOPPING:
@@ -90,6 +90,13 @@ class Operations:
             await self._runtime.unpark_volume(w.id, w.volume_generation)
         else:
             await self._runtime.create_volume(w.id, w.op_id)
+
+    async def _restore(self, w: Workspace) -> None:
+        """The archive is the truth. A volume of another generation, made by a leader that came late, makes way."""
+        volume = (await self._runtime.volumes([w.id])).get(w.id)
+        if volume and not volume.parked and volume.generation != w.op_id:
+            await self._runtime.park_volume(w.id, volume.generation)
+        await self._archives.fetch(w, self._runtime, self._progress(w))
 
     async def _start(self, w: Workspace) -> None:
         """Start, then wait until it answers or is gone again."""

@@ -5,7 +5,7 @@ row by row, and the diagrams in the docs are drawn from them.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -47,6 +47,21 @@ class Judgement:
     problem: Reason | None = None  # something no operation explains: health becomes ERROR
 
 
+def own(w: Workspace, seen: Observation) -> Observation:
+    """What was seen, without volumes of a generation that the row does not know.
+
+    A leader that was stopped and continued may make a volume long after everybody went on. It is nobody's home, and
+    must not be taken for the person's. A first home is the exception: whoever makes it, it is empty.
+    """
+    known = {w.volume_generation, w.op_id} - {None}
+    first = w.operation is Operation.PROVISIONING and not w.volume_parked
+    if seen.volume is not None and seen.volume not in known and not first:
+        seen = replace(seen, volume=None, restored_from=None)
+    if seen.parked is not None and seen.parked not in known:
+        seen = replace(seen, parked=None)
+    return seen
+
+
 def judge(w: Workspace, seen: Observation) -> Judgement:
     """What an observation means for a workspace in this state. Reality wins over the row."""
     if w.observed_status is Observed.DELETED and w.deleted_at is not None:
@@ -60,14 +75,14 @@ def judge(w: Workspace, seen: Observation) -> Judgement:
     if seen.volume is not None:
         half = w.operation is Operation.RESTORING and seen.restored_from != w.archive_key
         return Judgement(Observed.PENDING if half else Observed.STANDBY)
-    return Judgement(Observed.PENDING, Reason.DATA_LOST if _lost(w) else None)
+    return Judgement(Observed.PENDING, Reason.DATA_LOST if _lost(w, seen) else None)
 
 
-def _lost(w: Workspace) -> bool:
-    """The volume is gone, and nobody of ours took it."""
-    had_volume = w.observed_status in {Observed.STANDBY, Observed.RUNNING}
+def _lost(w: Workspace, seen: Observation) -> bool:
+    """The volume is gone, also from the trash, and nobody of ours took it."""
+    had_volume = w.observed_status in {Observed.STANDBY, Observed.RUNNING} or w.volume_parked
     taken = w.operation is Operation.DELETING or (w.operation is Operation.ARCHIVING and archived_by(w))
-    return had_volume and not taken and w.health_status is Health.OK
+    return had_volume and seen.parked is None and not taken and w.health_status is Health.OK
 
 
 def archived_by(w: Workspace) -> bool:
@@ -269,6 +284,16 @@ def failures_so_far(w: Workspace, now: datetime) -> int:
     """Failures in a row. An IDE that ran steadily before it died starts afresh."""
     steady = w.observed_status is Observed.RUNNING and now - w.phase_changed_at >= STEADY
     return 0 if steady else w.failures
+
+
+def volume_after(w: Workspace, seen: Observation, failure: Failure | None) -> tuple[str | None, bool]:
+    """The generation of the workspace's volume, and whether it lies in the trash: as seen.
+
+    One that is lost is remembered, so that it is known again should it come back.
+    """
+    if failure is not None and failure.error_info["reason"] is Reason.DATA_LOST:
+        return w.volume_generation, w.volume_parked
+    return seen.volume or seen.parked, seen.parked is not None
 
 
 # --- what may be asked ----------------------------------------------------------------------------------------------
