@@ -1,6 +1,6 @@
 """Fixtures: servers once per run, a fresh database and an empty Redis per test, virtual time, the real platform."""
 
-import itertools
+import compileall
 import os
 import pathlib
 import shutil
@@ -8,21 +8,27 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import asyncpg
 import pytest
 import redis.asyncio
 
+import codehub
 from codehub import logs
 from codehub import settings as config
 from codehub.db import Database
 from codehub.settings import LogConfig, Settings
 from codehub.wiring import Services, open_services
+from tests import databases
 from tests.platform import Platform, running
-from tests.servers import TEMPLATE, Runner, TestServers
+from tests.servers import Runner, TestServers
 from tests.virtual_time import ManualClock
 
-_numbers = itertools.count(1)
+_SERVERS = pytest.StashKey[TestServers]()
 _runner: Runner | None = None
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: much of what is tested waits for processes and clocks."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def _is_worker(session_config: pytest.Config) -> bool:
@@ -33,14 +39,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Whoever comes first starts the servers: the controller of a parallel run, or the only process."""
     global _runner  # noqa: PLW0603
     logs.configure(LogConfig(level="warning", format="text"), "test")
-    if not _is_worker(config) and not config.option.collectonly:
+    if _is_worker(config):
+        config.stash[_SERVERS] = TestServers(*config.workerinput["servers"])  # type: ignore[attr-defined]
+    elif not config.option.collectonly:
+        # Roles are started hundreds of times, by accounts that may not write here: compile once.
+        compileall.compile_dir(pathlib.Path(codehub.__file__).parent, quiet=2)
         _runner = Runner()
         config.stash[_SERVERS] = _runner.start()
+    if _SERVERS in config.stash:
+        Platform.seed = pathlib.Path(config.stash[_SERVERS].seed)
 
 
 def pytest_configure_node(node: Any) -> None:
     servers = node.config.stash[_SERVERS]
-    node.workerinput["servers"] = (servers.database_url, servers.redis_url)
+    node.workerinput["servers"] = (servers.database_url, servers.redis_url, servers.seed)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -48,25 +60,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         _runner.stop()
 
 
-_SERVERS = pytest.StashKey[TestServers]()
-
-
 @pytest.fixture(scope="session")
 def servers(request: pytest.FixtureRequest) -> TestServers:
-    if _is_worker(request.config):
-        return TestServers(*request.config.workerinput["servers"])  # type: ignore[attr-defined]
     return request.config.stash[_SERVERS]
 
 
 @pytest.fixture
 async def database_url(servers: TestServers) -> AsyncIterator[str]:
-    """A copy of the migrated database, this test's alone."""
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    admin = await asyncpg.connect(servers.database("postgres"))
-    await admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+    """A migrated, empty database, this test's alone."""
+    name = await databases.take(servers)
     yield servers.database(name)
-    await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await admin.close()
+    await databases.give_back(servers, name)
 
 
 @pytest.fixture

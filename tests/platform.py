@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
+
+from tests.servers import copy_seed
 
 CODEHUB = (sys.executable, "-m", "codehub")
 ADMIN_TOKEN = "an-admin-token-for-tests"
@@ -34,10 +36,17 @@ def codehub(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
 
 
 class Platform:
-    """One `codehub serve` on a data directory."""
+    """One `codehub serve` on a data directory.
 
-    def __init__(self, data_dir: pathlib.Path, **env: str) -> None:
+    Unless the very first start is what matters, a new directory begins as a copy of the seed: a database cluster that
+    is set up and migrated, and nothing in it.
+    """
+
+    seed: ClassVar[pathlib.Path | None] = None  # of this test run
+
+    def __init__(self, data_dir: pathlib.Path, *, first_start: bool = False, **env: str) -> None:
         self.data_dir = data_dir
+        self._seeded = not first_start and "CODEHUB_DATABASE_URL" not in env
         self._env = clean_environment(CODEHUB_DATA_DIR=str(data_dir), **env)
         self._output = data_dir.parent / f"{data_dir.name}.out"
         self._errors = data_dir.parent / f"{data_dir.name}.err"
@@ -57,6 +66,8 @@ class Platform:
         return self
 
     def launch(self) -> None:
+        if self._seeded and self.seed and not self.data_dir.exists():
+            copy_seed(self.seed, self.data_dir)
         with self._output.open("wb") as out, self._errors.open("ab") as err:
             # A session of its own, so that the whole tree can be found and nothing else is hit.
             self.process = subprocess.Popen(
@@ -133,8 +144,8 @@ def descendants(pid: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def running(data_dir: pathlib.Path, **env: str) -> Iterator[Platform]:
-    platform = Platform(data_dir, **env)
+def running(data_dir: pathlib.Path, *, first_start: bool = False, **env: str) -> Iterator[Platform]:
+    platform = Platform(data_dir, first_start=first_start, **env)
     try:
         yield platform.start()
     finally:

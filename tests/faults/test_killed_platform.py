@@ -58,7 +58,7 @@ async def campaign(data_dir: pathlib.Path, rounds: int, seed: int) -> tuple[int,
     """Kill it `rounds` times, at moments from right after the launch to well under load."""
     dice = random.Random(seed)
     port = free_port()
-    platform = Platform(data_dir, CODEHUB_PORT=str(port))
+    platform = Platform(data_dir, first_start=True, CODEHUB_PORT=str(port))
     writer = Writer(f"http://127.0.0.1:{port}")
     writing = asyncio.create_task(writer.run())
     under_load = 0

@@ -13,7 +13,7 @@ from tests.platform import ADMIN_TOKEN, codehub, descendants, running
 
 
 async def test_the_first_start_prints_a_link_that_logs_in_once(data_dir: pathlib.Path) -> None:
-    with running(data_dir) as platform:
+    with running(data_dir, first_start=True) as platform:
         link = platform.login_link()
         assert link
         assert (await platform.wait_for("/readyz", 200))["ready"] is True
@@ -122,7 +122,7 @@ def test_given_servers_are_used_and_nothing_is_started(
 
 
 def test_servers_are_reachable_for_their_own_account_alone(data_dir: pathlib.Path) -> None:
-    with running(data_dir) as platform:
+    with running(data_dir, first_start=True) as platform:
         for path in ("postgres", "redis", "run/pg", "run/redis", "secrets"):
             assert stat.S_IMODE((data_dir / path).stat().st_mode) == 0o700, path
         for pid in platform.children().values():
@@ -143,7 +143,7 @@ async def test_a_data_directory_nobody_else_may_enter_works(tmp_path: pathlib.Pa
     tmp_path.chmod(0o700)
     deep = tmp_path / ("a-long-name-" * 8)  # also too long for the path of a socket
     deep.mkdir()
-    with running(deep / "data") as platform:
+    with running(deep / "data", first_start=True) as platform:
         assert (await platform.wait_for("/readyz", 200))["ready"] is True
 
 
