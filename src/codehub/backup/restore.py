@@ -37,7 +37,9 @@ async def load(url: str, file: pathlib.Path, manifest: Manifest, *, replace: boo
         async with c.transaction():
             await _make_room(c, manifest, replace=replace)
             await migrate.advance(c, up_to=manifest.schema)
-            tables = _matching(manifest, await store.tables(c))
+            present = await store.tables(c)
+            await store.empty(c, present)  # of what the migrations put there
+            tables = _matching(manifest, present)
             await _fill(c, file, manifest, tables, meter)
             await _prove(c, manifest, tables, meter)
     await migrate.migrate(url)
@@ -57,7 +59,8 @@ async def _make_room(c: Any, manifest: Manifest, *, replace: bool) -> None:
     migrate.pending(migrate.available(), applied)  # refuses a database that is newer than we are
     present = await store.tables(c)
     await store.lock(c, present)
-    if (filled := await store.with_rows(c, present)) and not replace:
+    filled = [name for name in await store.with_rows(c, present) if name not in rules.FILLED_BY_MIGRATIONS]
+    if filled and not replace:
         raise NotEmptyError(
             f"the database is not empty: there are rows in {', '.join(filled)}. "
             "Nothing was changed. To lose them for what is in the backup, add --replace"
