@@ -144,6 +144,23 @@ async def test_in_error_only_recovering_and_deleting_are_possible(database: Data
     assert (await s.delete(MINA, w.id, purge=False)).deleted_at
 
 
+async def test_one_that_is_being_deleted_cannot_be_recovered(database: Database, clock: ManualClock) -> None:
+    s = await service(database, clock)
+    w = await s.create(MINA, new(desired=Desired.STANDBY))
+    state = {"observed_status": "RUNNING", "health_status": "ERROR", "operation": "DELETING", "op_id": "op"}
+    await set_row(database, w.id, deleted_at=clock.now(), **state)
+    with pytest.raises(OperationInProgressError):
+        await s.recover(MINA, w.id)
+
+
+async def test_deleting_again_tries_a_deletion_again_that_failed(database: Database, clock: ManualClock) -> None:
+    s = await service(database, clock)
+    w = await s.create(MINA, new(desired=Desired.STANDBY))
+    await s.delete(MINA, w.id, purge=False)
+    await set_row(database, w.id, health_status="ERROR", error_info={"reason": "Timeout"}, attention_at=None)
+    assert (await s.delete(MINA, w.id, purge=False)).attention_at == clock.now()
+
+
 async def test_lost_data_is_recovered_only_by_somebody_who_knows(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
     w = await s.create(MINA, new(desired=Desired.STANDBY))

@@ -199,8 +199,8 @@ class Workspaces:
             w = await self._lock(c, caller, id_)
             if code := rules.delete_verdict(w).code:
                 raise REFUSALS[code](_refusal(w, code))
-            if w.deleted_at and (w.purge or not purge):
-                return w  # asked before
+            if w.deleted_at and (w.purge or not purge) and w.health_status is Health.OK:
+                return w  # asked before; one that failed is tried again
             changed = await store.update(c, sql.mark_deleted, id_, now, purge)
             assert changed  # noqa: S101 (the row is locked)
             await store.note(c, id_, now, Change(caller.name, "purge" if purge else "delete", "asked for", w.phase))
@@ -231,6 +231,8 @@ class Workspaces:
             w = await self._lock(c, caller, id_)
             if w.health_status is not Health.ERROR:
                 raise NotInErrorError("this workspace is not in error: there is nothing to recover from")
+            if w.operation is not Operation.NONE:  # it is being deleted
+                raise OperationInProgressError(_refusal(w, "OPERATION_IN_PROGRESS"))
             lost = (w.error_info or {}).get("reason") == Reason.DATA_LOST
             if lost and not accept_loss:
                 point = await store.find_point(c, id_, w.archive_key)
