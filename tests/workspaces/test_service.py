@@ -147,8 +147,7 @@ async def test_in_error_only_recovering_and_deleting_are_possible(database: Data
 async def test_one_that_is_being_deleted_cannot_be_recovered(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
     w = await s.create(MINA, new(desired=Desired.STANDBY))
-    state = {"observed_status": "RUNNING", "health_status": "ERROR", "operation": "DELETING", "op_id": "op"}
-    await set_row(database, w.id, deleted_at=clock.now(), **state)
+    await set_row(database, w.id, health_status="ERROR", observed_status="RUNNING", op_id="op", operation="DELETING")
     with pytest.raises(OperationInProgressError):
         await s.recover(MINA, w.id)
 
