@@ -1,11 +1,13 @@
 """Two neighbours on one machine, for every kind of sandbox: whatever one tries, the other must not notice."""
 
-import os
+import contextlib
 import pathlib
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
+import pytest_asyncio
 
 from codehub.runtimes.base import Container, ExecResult
 from codehub.runtimes.process import ProcessRuntime
@@ -22,6 +24,7 @@ class Neighbours:
     data_dir: pathlib.Path
     alice: Container
     bob: Container
+    marker: str  # in the command line of bob's programs, and nobody else's
 
     async def alice_runs(self, script: str, *arguments: str) -> ExecResult:
         return await self.runtime.exec("alices", ["python3", "-c", script, *arguments], max_output=50_000_000)
@@ -32,11 +35,26 @@ class Neighbours:
         return result.output.decode()
 
 
-@pytest.fixture(params=KINDS)
-async def neighbours(request: pytest.FixtureRequest) -> AsyncIterator[Neighbours]:
+@contextlib.asynccontextmanager
+async def next_door(kind: str) -> AsyncIterator[Neighbours]:
     with environment(CODEHUB_ADMIN_TOKEN="the-platforms-own-secret"):
-        async with fresh_runtime(request.param) as (runtime, data_dir):
+        async with fresh_runtime(kind) as (runtime, data_dir):
+            marker = f"bobs-own-{secrets.token_hex(8)}"
             alice = await running(runtime, workload(server(), "alices", "alice"))
-            bob = await running(runtime, workload(server(), "bobs", "bob", marker=f"bobs-own-{os.getpid()}"))
+            bob = await running(runtime, workload(server(), "bobs", "bob", marker=marker))
             await runtime.put("bobs", {"diary": b"bobs secret"})
-            yield Neighbours(runtime, data_dir, alice, bob)
+            yield Neighbours(runtime, data_dir, alice, bob, marker)
+
+
+@pytest_asyncio.fixture(params=KINDS, scope="module", loop_scope="module")
+async def neighbours(request: pytest.FixtureRequest) -> AsyncIterator[Neighbours]:
+    """The same two for all tests of a file: whatever is tried, they are to be none the worse for it."""
+    async with next_door(request.param) as moved_in:
+        yield moved_in
+
+
+@pytest_asyncio.fixture(params=KINDS, loop_scope="module")
+async def short_lived(request: pytest.FixtureRequest) -> AsyncIterator[Neighbours]:
+    """Two of a test's own, which it may hurt."""
+    async with next_door(request.param) as moved_in:
+        yield moved_in

@@ -23,6 +23,7 @@ from tests.contracts.workloads import server, workload
 from tests.runtimes.conftest import Neighbours
 from tests.servers import TestServers
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 AS_ROOT = os.geteuid() == 0
 TRY_PATHS = """
 import os, sys
@@ -113,7 +114,7 @@ for path in glob.glob("/proc/[0-9]*/environ"):
 
 
 async def test_processes_of_others_can_not_be_seen_or_signalled(neighbours: Neighbours) -> None:
-    bobs = processes_of(f"bobs-own-{os.getpid()}")
+    bobs = processes_of(neighbours.marker)
     assert bobs
     script = """
 import os, sys
@@ -128,7 +129,7 @@ for pid in map(int, sys.argv[1:]):
     seen = await neighbours.alice_sees(script, *map(str, [*bobs, os.getpid(), os.getppid()]))
     assert len(seen.splitlines()) == 1
     assert int(seen.split()[0]) < 6
-    assert processes_of(f"bobs-own-{os.getpid()}") == bobs
+    assert processes_of(neighbours.marker) == bobs
 
 
 async def test_the_proxys_port_can_not_be_taken(neighbours: Neighbours) -> None:
@@ -224,16 +225,16 @@ async def test_terminals_work_and_are_ones_own(neighbours: Neighbours) -> None:
     assert await neighbours.alice_sees(script) == "/dev/pts/0 ['0', 'ptmx']\n"
 
 
-async def test_a_link_in_the_sockets_place_is_not_followed(neighbours: Neighbours) -> None:
+async def test_a_link_in_the_sockets_place_is_not_followed(short_lived: Neighbours) -> None:
     """Whoever connects for alice must not be led to bob's IDE, which only they can reach."""
-    assert neighbours.bob.address.socket
-    await neighbours.runtime.exec(
-        "alices", ["sh", "-c", 'rm /run/ide/sock && ln -s "$0" /run/ide/sock', neighbours.bob.address.socket]
+    assert short_lived.bob.address.socket
+    await short_lived.runtime.exec(
+        "alices", ["sh", "-c", 'rm /run/ide/sock && ln -s "$0" /run/ide/sock', short_lived.bob.address.socket]
     )
-    assert neighbours.alice.address.socket
-    assert pathlib.Path(neighbours.alice.address.socket).is_socket()  # so a careless proxy would get through
+    assert short_lived.alice.address.socket
+    assert pathlib.Path(short_lived.alice.address.socket).is_socket()  # so a careless proxy would get through
     with pytest.raises(OSError, match=r"not a socket|symbolic"):
-        await connect.connect(neighbours.alice.address)
+        await connect.connect(short_lived.alice.address)
 
 
 async def test_only_the_proxys_account_gets_to_a_socket(neighbours: Neighbours) -> None:
@@ -280,21 +281,21 @@ async def test_a_private_network_has_nobody_else_in_it(neighbours: Neighbours) -
     command = server().process
     assert command
     template = Template("alone", "Alone", process=ProcessSpec(command.command, network=Network.NONE))
-    await running(neighbours.runtime, workload(template, "carols", "carol"))
+    await running(neighbours.runtime, workload(template, "daves", "dave"))
     script = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 1)"
     with socket.create_server(("127.0.0.1", 0)) as service:
         port = str(service.getsockname()[1])
-        assert (await neighbours.runtime.exec("carols", ["python3", "-c", script, port])).exit_code != 0
+        assert (await neighbours.runtime.exec("daves", ["python3", "-c", script, port])).exit_code != 0
         assert (await neighbours.runtime.exec("alices", ["python3", "-c", script, port])).exit_code == 0
 
 
-async def test_an_ended_shepherd_takes_its_workspace_with_it(neighbours: Neighbours) -> None:
+async def test_an_ended_shepherd_takes_its_workspace_with_it(short_lived: Neighbours) -> None:
     """Nobody runs on without a log, a lock and somebody to end it."""
-    record = records.read(neighbours.data_dir / "workspaces" / "running" / "bobs.json")
+    record = records.read(short_lived.data_dir / "workspaces" / "running" / "bobs.json")
     assert record
     os.kill(record.shepherd.pid, signal.SIGKILL)
-    await ended(neighbours.runtime, "bobs")
-    assert processes_of(f"bobs-own-{os.getpid()}") == []
-    last = await neighbours.runtime.last_exit("bobs")
+    await ended(short_lived.runtime, "bobs")
+    assert processes_of(short_lived.marker) == []
+    last = await short_lived.runtime.last_exit("bobs")
     assert last
     assert last.code is None
