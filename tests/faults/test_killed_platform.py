@@ -93,9 +93,10 @@ async def until_written(writer: Writer, count: int, platform: Platform) -> None:
 
 
 async def test_a_killed_platform_comes_back_with_everything_it_acknowledged(data_dir: pathlib.Path) -> None:
-    written, under_load = await campaign(data_dir, rounds=4, seed=1)
+    """Once while it starts, once under load; fifty times in `make soak`."""
+    written, under_load = await campaign(data_dir, rounds=2, seed=1)
     assert written > 0
-    assert under_load == 2
+    assert under_load == 1
 
 
 @pytest.mark.soak

@@ -29,7 +29,7 @@ def test_everything_holds_for_an_ordinary_user_too(files: tuple[str, ...]) -> No
     parent = os.getpid()
     view = view_for(account, [*needed_trees(), ROOT])
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", "--tb=short", *files],
+        [sys.executable, "-m", "pytest", "--tb=short", *files],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=lambda: enter(account, view, parent, signal.SIGKILL),
