@@ -10,7 +10,6 @@ import pytest
 from jinja2 import nodes
 
 from codehub import web
-from codehub.templates.model import ActivityProfile
 from codehub.web import chronicle, dashboard, describe, texts
 from codehub.web.rendering import templates
 from codehub.workspaces.model import Desired, Operation, Reason
@@ -72,7 +71,6 @@ def _put_together() -> set[str]:
         *(f"trouble_{reason.lower()}" for reason in Reason),
         *(f"event_{event}" for event in (*chronicle.BY_SOMEBODY, *(o.lower() for o in Operation))),
         *(f"event_wish_{by}{state.lower()}" for by in ("", "by_ttl_") for state in Desired),
-        *(f"kind_{profile}" for profile in ActivityProfile),
         *(f"{part}_{verb}" for part in ("do", "busy") for verb in dashboard.VERBS),
         *(f"entry_step_{step}" for step in ("files", "start", "open")),
         *(f"entry_{kind}{part}" for kind in ("stored", "new", "missing", "login") for part in ("", "_body", "_do")),

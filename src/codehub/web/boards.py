@@ -11,6 +11,7 @@ from datetime import datetime
 from starlette.requests import Request
 
 from codehub.auth.model import Caller
+from codehub.templates.model import Template
 from codehub.web import chronicle, describe, paging
 from codehub.web.rendering import words_for
 from codehub.web.words import Words
@@ -18,10 +19,10 @@ from codehub.wiring import Services
 from codehub.workspaces.entering import Share
 from codehub.workspaces.model import RestorePoint, Workspace
 from codehub.workspaces.service import Filters
-from codehub.workspaces.view import show
 
 MINE_AT_MOST, TRASH_AT_MOST, PAGE = 100, 30, 48
 HISTORY_LINES, POINTS, SHARES = 40, 20, 200
+ABOUT = {"jupyterlab": "kind_jupyterlab", "code-server": "kind_code_server", "terminal": "kind_terminal"}
 BEGINNING = paging.place(None)
 CURSOR = re.compile(r"[0-9]{1,17}\.[a-z0-9-]{1,63}")
 
@@ -50,6 +51,7 @@ class Kind:
     title: str
     mark: str
     available: bool
+    about: str | None  # a text's key; templates of the operator's speak by their title
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Reader:
             now=describe.trash_line(w, self.words, self.now, trash_seconds)
             if look is describe.Look.TRASH
             else describe.now_line(w, self.words, self.now, position),
-            next=describe.next_line(w, self.words, self.now, show(w).sleeps_at),
+            next=describe.next_line(w, self.words, self.now, self.services.timetable.sleeps_at(w)),
             bar=describe.progress(w) if look is describe.Look.MOVING and describe.progress(w)[1] else None,
             kind=template.title if template else w.template,
             mark=template.activity_profile if template else "plain",
@@ -149,12 +151,16 @@ class Reader:
 
     def kinds(self) -> list[Kind]:
         """What can be made here first."""
-        templates = self.services.templates
-        kinds = [
-            Kind(t.name, t.title, t.activity_profile, templates.unavailable(t.name) is None) for t in templates.all()
-        ]
-        order = {"jupyterlab": 0, "code-server": 1, "terminal": 2}
-        return sorted(kinds, key=lambda k: (not k.available, order.get(k.name, 3), k.title))
+        kinds = [self._kind(template) for template in self.services.templates.all()]
+        order = list(ABOUT)
+        return sorted(
+            kinds, key=lambda k: (not k.available, order.index(k.name) if k.name in order else len(order), k.title)
+        )
+
+    def _kind(self, template: Template) -> Kind:
+        available = self.services.templates.unavailable(template.name) is None
+        about = ABOUT.get(template.name) if available else "kind_missing"
+        return Kind(template.name, template.title, template.activity_profile, available, about)
 
     def new_name(self, taken: Sequence[Card]) -> str:
         """Nobody has to think of one."""

@@ -34,6 +34,7 @@ def waking(
     elapsed = max(0.0, (now - w.desired_at).total_seconds())
     slow_after = max(SLOW_AT_LEAST, SLOW_FACTOR * (usual_seconds or 0.0))
     done, total = describe.progress(w)
+    copying = w.operation in {Operation.RESTORING, Operation.ARCHIVING}  # takes as long as there are files
     page = render(
         request,
         "waking.html",
@@ -43,8 +44,8 @@ def waking(
         steps=steps(w),
         falling=w.operation in describe.FALLING,
         elapsed=int(elapsed),
-        usual=round(usual_seconds) if usual_seconds and usual_seconds >= 1 else None,
-        slow=elapsed > slow_after,
+        usual=max(1, round(usual_seconds)) if usual_seconds and not copying else None,
+        slow=elapsed > slow_after and not copying,
         slow_after=slow_after,
         position=position,
         done_mb=done // MB,

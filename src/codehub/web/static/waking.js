@@ -47,7 +47,9 @@ function show(status) {
   put("progress", total >= 1e6 ? fill(say.sayProgress, { done: mb(bytes), total: mb(total) }) : "");
   const behind = status.position > 0 ? fill(say.sayPosition, { n: status.position }) : say.sayNext;
   put("position", status.position == null ? "" : behind);
-  note(resting ? say.sayPaused : seconds() > Number(say.slowAfter) ? say.saySlow : "");
+  const copying = status.operation === "RESTORING" || status.operation === "ARCHIVING"; // as long as there are files
+  const slow = seconds() > Number(say.slowAfter) && !copying;
+  note(resting ? say.sayPaused : slow ? say.saySlow : "");
 }
 
 function note(text) {

@@ -1,0 +1,104 @@
+"""A real Chromium, once per run; a real platform with small IDEs, once per file; people who are logged in.
+
+Tests here run in one event loop (`pytestmark = IN_ONE_LOOP`), because a browser lives in the loop it was started from.
+"""
+
+import contextlib
+import pathlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+
+from tests.platform import Platform, running
+from tests.workspaces.ides import write_templates
+
+IN_ONE_LOOP = pytest.mark.asyncio(loop_scope="session")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WAIT_MS = 30_000.0  # for anything to appear; generous, since the machine may be busy
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("there is no Chromium on this machine (Debian: apt install chromium)")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        await browser.close()
+
+
+@dataclass
+class Lab:
+    """A platform, a browser, and ways for people to come."""
+
+    platform: Platform
+    chromium: Browser
+    complaints: list[str] = field(default_factory=list)  # of the pages' consoles: what no test expected
+
+    @contextlib.asynccontextmanager
+    async def somebody(self, name: str, *, role: str = "learner", **options: object) -> AsyncIterator[BrowserContext]:
+        """A person's browser, logged in by their link."""
+        async with self.browser(**options) as context:
+            page = await context.new_page()
+            await page.goto(await self.login_link(name, role))
+            await page.close()
+            yield context
+
+    @contextlib.asynccontextmanager
+    async def browser(self, **options: object) -> AsyncIterator[BrowserContext]:
+        """Nobody's yet. Cookies and cache are its own."""
+        context = await self.chromium.new_context(base_url=self.platform.url, locale="en-GB", **options)  # type: ignore[arg-type]
+        context.set_default_timeout(WAIT_MS)
+        context.on("page", self._listen)
+        try:
+            yield context
+        finally:
+            await context.close()
+
+    def _listen(self, page: Page) -> None:
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        # The browser notes every answer of status 400 and above itself; which those are is for tests to say.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.complaints.append(f"{message.text} ({message.location.get('url', '')})")
+
+    async def login_link(self, name: str, role: str = "learner") -> str:
+        async with self.platform.client() as client:
+            await (await client.post("/api/v1/users", json={"name": name, "role": role})).read()
+            async with client.post(f"/api/v1/users/{name}/login-links") as answer:
+                link: str = (await answer.json())["url"]
+                return link
+
+
+@pytest.fixture(scope="module")
+def small_platform() -> Iterator[Platform]:
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
+    folder.chmod(0o755)
+    templates = write_templates(folder / "templates")
+    with running(folder / "data", CODEHUB_TEMPLATES_DIR=str(templates)) as started:
+        yield started
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def lab(small_platform: Platform, chromium: Browser) -> Iterator[Lab]:
+    """Fails the test when a page's console complained."""
+    made = Lab(small_platform, chromium)
+    yield made
+    assert made.complaints == []

@@ -1,0 +1,189 @@
+"""Every page in every state, language, scheme and width: nothing sticks out, all has a name, all is legible.
+
+With CODEHUB_SCREENSHOTS=folder the pictures are kept there, to be looked at.
+"""
+
+import itertools
+import os
+import pathlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import pytest
+import pytest_asyncio
+from fastapi import Request
+from playwright.async_api import Browser, Page
+from starlette.responses import Response
+
+from codehub.auth.model import Caller, Role
+from codehub.command import operator
+from codehub.settings import Settings
+from codehub.web import entry_pages
+from codehub.web.app import create_app
+from codehub.wiring import Services, open_services
+from codehub.workspaces.errors import RunningLimitError
+from codehub.workspaces.model import Desired, Workspace
+from codehub.workspaces.service import NewWorkspace
+from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
+from tests.virtual_time import ManualClock
+from tests.web.server import Site, serving
+
+pytestmark = IN_ONE_LOOP
+PICTURES = os.environ.get("CODEHUB_SCREENSHOTS")
+CHECKS = pathlib.Path(__file__).with_name("checks.js").read_text(encoding="utf-8")
+ERROR = {"operation": "STARTING", "is_terminal": True, "error_count": 4, "occurred_at": "2026-01-01T00:00:00+00:00"}
+LONG = "A-name-without-any-place-to-break-it-which-somebody-pasted-from-somewhere-and-never-looked-at-again"
+STATES: dict[str, dict[str, Any]] = {
+    "Week 3: Recursion": {"observed_status": "RUNNING"},
+    "데이터 분석 기초": {"observed_status": "STANDBY", "desired_state": "STANDBY"},
+    "Final project": {"observed_status": "PENDING", "desired_state": "ARCHIVED", "archive_key": "a/b/1/home.tar.zst"},
+    "Thesis": {
+        "observed_status": "PENDING",
+        "archive_key": "a/b/1/home.tar.zst",
+        "operation": "RESTORING",
+        "progress": {"bytes": 420_000_000, "total": 900_000_000},
+    },
+    "Robotics": {"observed_status": "STANDBY", "operation": "STARTING"},
+    "Not yet": {"desired_state": "STANDBY"},
+    "Chatbot": {
+        "observed_status": "STANDBY",
+        "health_status": "ERROR",
+        "error_info": {**ERROR, "reason": "StartFailed", "last_error": "ModuleNotFoundError: No module named 'numpy'"},
+    },
+    LONG: {
+        "observed_status": "RUNNING",
+        "operation": "STOPPING",
+        "desired_state": "STANDBY",
+    },
+    "Old notes": {"observed_status": "STANDBY", "desired_state": "STANDBY", "deleted": True},
+}
+
+
+@dataclass(frozen=True)
+class Gallery:
+    site: Site
+    ids: dict[str, str]
+    link: str
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def gallery(settings: Settings, clock: ManualClock) -> AsyncIterator[Gallery]:
+    async with open_services(settings, clock) as services:
+        await services.people.ensure_first_admin()
+        for name in ("mina", "jun"):
+            await services.people.create_user(operator(), name, Role.LEARNER)
+        ids = await furnish(services, clock)
+        await clock.advance(2)
+        app = create_app(services)
+        app.add_api_route("/entry/{kind}", entry_page)
+        app.state.ids = ids
+        async with serving(services, app) as site:
+            yield Gallery(site, ids, (await site.login_link("mina")).url(site.url))
+
+
+async def furnish(services: Services, clock: ManualClock) -> dict[str, str]:
+    """Workspaces in every state, put there by hand: no coordinator runs that would move them on."""
+    mina = Caller("mina", Role.LEARNER, operator().scopes)
+    ids = {}
+    for number, (name, state) in enumerate(STATES.items()):
+        await clock.advance(0.01)  # the order they are shown in
+        template = ("jupyterlab", "terminal")[number % 2]
+        made = await services.workspaces.create(mina, NewWorkspace(name, template, Desired.STANDBY))
+        ids[name] = made.id
+        values = {"desired_state": "RUNNING", **state, "op_started_at": clock.now() - timedelta(seconds=2)}
+        values["desired_at"] = clock.now() - timedelta(seconds=3)
+        values |= {"op_id": "b"} if values.get("operation") else {}
+        values |= {"deleted_at": clock.now()} if values.pop("deleted", False) else {}
+        assignments = ", ".join(f"{column} = ${place}" for place, column in enumerate(values, 2))
+        async with services.database.connection() as c:
+            await c.execute(f"UPDATE workspaces SET {assignments} WHERE id = $1", made.id, *values.values())
+    return ids
+
+
+HOME: dict[str, Any] = {"home_url": "http://localhost:1/"}
+USUAL: dict[str, Any] = {"usual_seconds": 4.2, "position": None, **HOME}
+LIMIT = RunningLimitError("mina has 1 running")
+LOST = {**ERROR, "reason": "DataLost", "last_error": "its files vanished"}
+Named = Mapping[str, Workspace]
+ENTRIES: Mapping[str, Callable[[Request, Named, datetime], Response]] = {
+    "waking": lambda r, w, now: entry_pages.waking(r, w["Robotics"], now=now, **USUAL),
+    "falling": lambda r, w, now: entry_pages.waking(r, w[LONG], now=now, **USUAL),
+    "restoring": lambda r, w, now: entry_pages.waking(r, w["Thesis"], now=now, **{**USUAL, "position": 3}),
+    "slow": lambda r, w, now: entry_pages.waking(r, w["Robotics"], now=now + timedelta(minutes=5), **USUAL),
+    "restore": lambda r, w, _: entry_pages.restore_needed(r, w["Final project"], **HOME),
+    "start": lambda r, w, _: entry_pages.start_needed(r, w["Not yet"], **HOME, mine=False),
+    "wrong": lambda r, w, _: entry_pages.went_wrong(r, w["Chatbot"], **HOME),
+    "lost": lambda r, w, _: entry_pages.went_wrong(r, replace(w["Chatbot"], error_info=LOST), **HOME),
+    "limit": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], [w["Robotics"]], LIMIT, **HOME),
+    "full": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], [], LIMIT, **HOME),
+    "missing": lambda r, _w, _: entry_pages.not_found(r, **HOME),
+    "login": lambda r, _w, _: entry_pages.log_in_first(r, **HOME),
+}
+
+
+async def entry_page(request: Request, kind: str) -> Response:
+    """What `entry` answers on a workspace's own origin."""
+    services: Services = request.app.state.services
+    ids: Mapping[str, str] = request.app.state.ids
+    named = {name: await services.workspaces.get(operator(), id_) for name, id_ in ids.items()}
+    return ENTRIES[kind](request, named, services.clock.now())
+
+
+def pages_of(gallery: Gallery) -> dict[str, str]:
+    ids = gallery.ids
+    return {
+        "dashboard": f"/?at={ids['Final project']}&problem=RUNNING_LIMIT",
+        "deleted": f"/?at={ids['Old notes']}&done=deleted",
+        "wrong-details": f"/workspaces/{ids['Chatbot']}",
+        "details": f"/workspaces/{ids['Week 3: Recursion']}",
+        "log": f"/workspaces/{ids['Week 3: Recursion']}/log",
+        "trashed": f"/workspaces/{ids['Old notes']}",
+        **{f"entry-{kind}": f"/entry/{kind}" for kind in ENTRIES},
+        "docs": "/docs",
+        "nowhere": "/nowhere",
+    }
+
+
+Scheme = Literal["light", "dark"]
+LOOKS: list[tuple[str, Scheme, int]] = list(itertools.product(("en", "ko"), ("light", "dark"), (360, 1280)))
+# Together they show each language, scheme and width; the full square is for whoever wants the pictures.
+FEW: list[tuple[str, Scheme, int]] = [("ko", "light", 360), ("en", "dark", 1280)]
+
+
+@pytest.mark.parametrize(("language", "scheme", "width"), LOOKS if PICTURES else FEW)
+async def test_every_page_is_whole_named_and_legible(
+    gallery: Gallery, chromium: Browser, language: str, scheme: Scheme, width: int
+) -> None:
+    context = await chromium.new_context(
+        base_url=gallery.site.url,
+        locale={"en": "en-GB", "ko": "ko-KR"}[language],
+        color_scheme=scheme,
+        viewport={"width": width, "height": 800},
+        reduced_motion="reduce",
+    )
+    context.set_default_timeout(WAIT_MS)
+    page = await context.new_page()
+    found: list[str] = []
+    await page.goto("/")
+    found += await look(page, "welcome", language, scheme, width)
+    await page.goto((await gallery.site.login_link("jun")).url(gallery.site.url))
+    found += await look(page, "first", language, scheme, width)
+    await page.goto(gallery.link)
+    await page.locator("details.adding > summary").click()
+    await page.locator("details.menu > summary").first.click()
+    found += await look(page, "open", language, scheme, width)
+    for name, path in pages_of(gallery).items():
+        await page.goto(path)
+        found += await look(page, name, language, scheme, width)
+    await context.close()
+    assert not found, "\n".join(found)
+
+
+async def look(page: Page, name: str, language: str, scheme: str, width: int) -> list[str]:
+    if PICTURES:
+        await page.screenshot(path=f"{PICTURES}/{name}-{language}-{scheme}-{width}.png", full_page=True)
+    assert await page.get_attribute("html", "lang") == language
+    complaints: list[str] = await page.evaluate(CHECKS)
+    return [f"{name}: {complaint}" for complaint in complaints]
