@@ -23,15 +23,19 @@ from tests.coordinator.test_controller import NullArchives, OneTemplate
 from tests.null_runtime import NullRuntime
 from tests.servers import TEMPLATE, Runner, TestServers
 
+from codehub.activity.intake import Intake
 from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.clock import SystemClock
 from codehub.coordinator.controller import Controller
 from codehub.coordinator.leader import LEASE_NAME, Lease
 from codehub.coordinator.operations import Operations
+from codehub.coordinator.second_look import ByActivity
 from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
+from codehub.db.redis import open_redis
 from codehub.runtimes.base import Volume
-from codehub.settings import CoordinatorConfig
+from codehub.settings import ActivityConfig, CoordinatorConfig, TtlConfig
+from codehub.workspaces.timetable import Timetable
 
 CHANGED = 100
 OWNER = Caller("mina", Role.LEARNER, ALL_SCOPES)
@@ -74,7 +78,9 @@ class Side:
         lease = Lease(database, "bench", epoch)
         anything: Any = OneTemplate()
         operations = Operations(lease, runtime, NullArchives(), anything, clock, config)
-        controller = Controller(lease, runtime, operations, clock, config, lambda: None)
+        intake = Intake(open_redis(servers.redis(0)), clock, 30.0, "this boot")
+        second_look = ByActivity(intake, clock, Timetable(TtlConfig(), ActivityConfig(), anything))
+        controller = Controller(lease, runtime, operations, clock, config, lambda: None, second_look)
         step = size // CHANGED
         return cls(size, database, controller, [f"w{n * step + 1}" for n in range(CHANGED)])
 

@@ -15,6 +15,7 @@ import codehub
 from codehub import logs
 from codehub import settings as config
 from codehub.db import Database
+from codehub.db.redis import open_redis
 from codehub.settings import LogConfig, Settings
 from codehub.wiring import Services, open_services
 from tests import databases
@@ -89,6 +90,12 @@ async def redis_url(servers: TestServers) -> AsyncIterator[str]:
         await client.flushdb()
         yield url
         await client.flushdb()
+
+
+@pytest.fixture
+async def redis_client(redis_url: str) -> AsyncIterator[redis.asyncio.Redis]:
+    async with open_redis(redis_url) as client:
+        yield client
 
 
 @pytest.fixture

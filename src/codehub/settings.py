@@ -214,6 +214,38 @@ class LimitsConfig:
 
 
 @dataclass(frozen=True)
+class ActivityConfig:
+    mode: str = setting(
+        "CODEHUB_ACTIVITY",
+        "traffic",
+        "What counts as activity where a template does not say: traffic (what passes) or connections (an open tab).",
+        check=one_of("traffic", "connections"),
+    )
+    flush_interval: float = setting(
+        "ACTIVITY_FLUSH_INTERVAL",
+        30.0,
+        "Seconds that a proxy keeps activity in memory before it tells Redis.",
+        check=at_least(0.1),
+    )
+
+
+@dataclass(frozen=True)
+class TtlConfig:
+    standby_seconds: int = setting(
+        "TTL_STANDBY_SECONDS",
+        600,
+        "A running workspace without activity for so many seconds is put to sleep; 0 = never.",
+        check=at_least(0),
+    )
+    archive_seconds: int = setting(
+        "TTL_ARCHIVE_SECONDS",
+        1800,
+        "A workspace asleep for so many seconds is stored away; 0 = never.",
+        check=at_least(0),
+    )
+
+
+@dataclass(frozen=True)
 class CoordinatorConfig:
     idle_interval: float = setting(
         "COORDINATOR_IDLE_INTERVAL",
@@ -223,6 +255,12 @@ class CoordinatorConfig:
     )
     active_interval: float = setting(
         "COORDINATOR_ACTIVE_INTERVAL", 1.0, "Seconds between looks while anything moves.", check=at_least(0.05)
+    )
+    ttl_interval: float = setting(
+        "COORDINATOR_TTL_INTERVAL",
+        60.0,
+        "Seconds between looks for workspaces that nobody uses any more.",
+        check=at_least(0.1),
     )
     max_concurrent_starts: int = setting(
         "CODEHUB_MAX_CONCURRENT_STARTS",
@@ -295,6 +333,8 @@ class Settings:
     auth: AuthConfig
     runtime: RuntimeConfig
     limits: LimitsConfig
+    activity: ActivityConfig
+    ttl: TtlConfig
     coordinator: CoordinatorConfig
     archives: ArchiveConfig
     log: LogConfig

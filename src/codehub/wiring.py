@@ -12,6 +12,7 @@ from codehub.auth.credentials import CHANNEL, Credentials
 from codehub.auth.service import People
 from codehub.clock import Clock
 from codehub.db import Database, Listener, migrate
+from codehub.db.redis import open_redis
 from codehub.errors import StartError
 from codehub.gate import origins
 from codehub.gate.origins import Origins
@@ -23,8 +24,7 @@ from codehub.templates.loader import Templates
 from codehub.workspaces import events
 from codehub.workspaces.entering import Entering
 from codehub.workspaces.service import Workspaces
-
-REDIS_SECONDS = 3.0
+from codehub.workspaces.timetable import Timetable
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,11 @@ class Services:
     origins: Origins
     passes: Passes
     entering: Entering
+    timetable: Timetable
 
     def base_url(self, request: Request) -> str:
         """Where this person reached us, for links we hand out."""
         return (self.settings.server.public_url or str(request.base_url)).rstrip("/")
-
-
-def open_redis(url: str) -> redis.asyncio.Redis:
-    """Nothing waits for Redis for ever. It connects on first use and again after an outage."""
-    return redis.asyncio.Redis.from_url(url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS)
 
 
 @asynccontextmanager
@@ -72,7 +68,8 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         workspaces = Workspaces(database, clock, settings.limits, templates)
         people = People(database, clock, auth, credentials)
         where = origins.of(settings)
-        relay = events.Relay(database, clock)
+        timetable = Timetable(settings.ttl, settings.activity, templates)
+        relay = events.Relay(database, clock, timetable)
         listener.subscribe(CHANNEL, credentials.forget)
         listener.subscribe(events.CHANNEL, relay.wake)
         listener.start()
@@ -93,6 +90,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             where,
             Passes(auth.secret_key),
             Entering(database, clock, workspaces, people, isolated=where.isolated),
+            timetable,
         )
     finally:
         await listener.stop()

@@ -8,20 +8,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 
+from codehub.activity.intake import Intake
 from codehub.archives.model import Archived, Meta
 from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.coordinator.controller import Controller
 from codehub.coordinator.leader import LEASE_NAME, Lease
 from codehub.coordinator.operations import Operations
+from codehub.coordinator.second_look import ByActivity
 from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.errors import LeaseLostError
 from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError
-from codehub.settings import CoordinatorConfig, LimitsConfig
+from codehub.settings import ActivityConfig, CoordinatorConfig, LimitsConfig, TtlConfig
 from codehub.templates.model import Template
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace, Workspaces
+from codehub.workspaces.timetable import Timetable
 from tests.null_runtime import NullRuntime
 from tests.virtual_time import ManualClock
 
@@ -31,8 +35,10 @@ MINA = Caller("mina", Role.LEARNER, ALL_SCOPES)
 class OneTemplate:
     """Every name is the same template."""
 
+    start_seconds = 20.0
+
     def find(self, name: str) -> Template:
-        return Template(name, name, start_seconds=20)
+        return Template(name, name, start_seconds=self.start_seconds)
 
     require = find
 
@@ -87,23 +93,28 @@ class House:
         return [e.event for e in reversed(found)]
 
 
-async def build(database: Database, clock: ManualClock, runtime: NullRuntime, **settings: Any) -> House:
+async def build(
+    database: Database, redis_client: Redis, clock: ManualClock, runtime: NullRuntime, **settings: Any
+) -> House:
     config = CoordinatorConfig(**settings)
     async with database.connection() as c:
         await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
         epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "test", 3600.0)
     lease = Lease(database, "test", epoch)
     operations = Operations(lease, runtime, NullArchives(), OneTemplate(), clock, config)  # type: ignore[arg-type]
-    controller = Controller(lease, runtime, operations, clock, config, lambda: None)
+    intake = Intake(redis_client, clock, 30.0, "this boot")
+    timetable = Timetable(TtlConfig(), ActivityConfig(), OneTemplate())  # type: ignore[arg-type]
+    second_look = ByActivity(intake, clock, timetable)
+    controller = Controller(lease, runtime, operations, clock, config, lambda: None, second_look)
     service = Workspaces(database, clock, LimitsConfig(), OneTemplate())  # type: ignore[arg-type]
     return House(database, clock, runtime, service, controller, config, lease)
 
 
 @pytest.fixture
-async def house(database: Database, clock: ManualClock) -> AsyncIterator[House]:
+async def house(database: Database, redis_client: Redis, clock: ManualClock) -> AsyncIterator[House]:
     async with database.connection() as c:
         await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
-    built = await build(database, clock, NullRuntime())
+    built = await build(database, redis_client, clock, NullRuntime())
     yield built
     await built.controller.close()
 
@@ -277,11 +288,11 @@ async def test_a_container_nobody_knows_is_stopped(house: House) -> None:
 
 
 async def test_only_so_many_start_at_a_time_and_the_oldest_wish_goes_first(
-    database: Database, clock: ManualClock
+    database: Database, redis_client: Redis, clock: ManualClock
 ) -> None:
     async with database.connection() as c:
         await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
-    house = await build(database, clock, NullRuntime(), max_concurrent_starts=2)
+    house = await build(database, redis_client, clock, NullRuntime(), max_concurrent_starts=2)
     house.service._limits = LimitsConfig(max_running_per_user=0)
     ids = []
     for _ in range(6):
@@ -298,7 +309,7 @@ async def test_only_so_many_start_at_a_time_and_the_oldest_wish_goes_first(
 
 
 async def test_what_a_leader_began_its_successor_carries_on(
-    house: House, database: Database, clock: ManualClock
+    house: House, database: Database, redis_client: Redis, clock: ManualClock
 ) -> None:
     id_ = await house.create()
     house.runtime.silent.add(id_)
@@ -309,15 +320,17 @@ async def test_what_a_leader_began_its_successor_carries_on(
     assert w.operation is Operation.STARTING
     await house.controller.close()  # as when leadership moves
     house.runtime.silent.clear()
-    successor = await build(database, clock, house.runtime)
+    successor = await build(database, redis_client, clock, house.runtime)
     after = await successor.until(id_, Phase.RUNNING)
     assert after.op_id == w.op_id  # the same operation, carried on
     await successor.controller.close()
 
 
-async def test_a_former_leader_saves_nothing(house: House, database: Database, clock: ManualClock) -> None:
+async def test_a_former_leader_saves_nothing(
+    house: House, database: Database, redis_client: Redis, clock: ManualClock
+) -> None:
     id_ = await house.create()
-    successor = await build(database, clock, house.runtime)
+    successor = await build(database, redis_client, clock, house.runtime)
     with pytest.raises(LeaseLostError):
         await house.controller.tick()
     assert (await house.service.get(MINA, id_)).operation is Operation.NONE
@@ -325,7 +338,10 @@ async def test_a_former_leader_saves_nothing(house: House, database: Database, c
     await successor.controller.close()
 
 
-async def test_a_start_that_hangs_ends_in_a_timeout_and_leaves_no_container(house: House) -> None:
+async def test_a_start_that_hangs_ends_in_a_timeout_and_leaves_no_container(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OneTemplate, "start_seconds", 0.5)
     id_ = await house.create()
     house.runtime.silent.add(id_)
     await house.tick()

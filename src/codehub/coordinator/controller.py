@@ -14,14 +14,17 @@ from typing import Any
 
 from codehub import ids, logs
 from codehub.clock import Clock
+from codehub.coordinator import second_look
 from codehub.coordinator.driver import Tick
 from codehub.coordinator.leader import Lease
 from codehub.coordinator.operations import Operations
+from codehub.coordinator.second_look import Returned, SecondLook
 from codehub.coordinator.transitions import Transitions
+from codehub.db import Connection
 from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.runtimes.base import Container, Runtime, RuntimeFailureError
 from codehub.settings import CoordinatorConfig
-from codehub.workspaces import rules, store
+from codehub.workspaces import rules, sleeping, store
 from codehub.workspaces.model import Observation, Operation, Reason, Workspace
 from codehub.workspaces.store import sql
 
@@ -37,6 +40,7 @@ class Look:
     containers: Mapping[str, Container]
     candidates: dict[str, Workspace] = field(default_factory=dict)
     seen: dict[str, Observation] = field(default_factory=dict)
+    returned: Returned = field(default_factory=Returned)
 
 
 class Controller:
@@ -48,6 +52,7 @@ class Controller:
         clock: Clock,
         config: CoordinatorConfig,
         nudge: Callable[[], None],
+        second_look: SecondLook,
     ) -> None:
         self._lease = lease
         self._runtime = runtime
@@ -55,6 +60,7 @@ class Controller:
         self._clock = clock
         self._config = config
         self._nudge = nudge
+        self._second_look = second_look
         self._transitions = Transitions(lease, clock, config.max_retry)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._starting: set[str] = set()
@@ -104,6 +110,8 @@ class Controller:
             self._swept = found[-1].id if len(found) == SWEEP_PER_TICK else ""
             strays = set(running) - await store.known(c, running)
         await self._observe(look)
+        about_to_sleep = [w for w in look.candidates.values() if second_look.concerns(w)]
+        look.returned = await self._second_look.who_returned(about_to_sleep)
         for stray in strays - busy:
             log.warning("A container belongs to no workspace, stopping it", workspace=stray)
             self._spawn(stray, self._runtime.stop(stray, self._config.stop_grace_seconds))
@@ -142,6 +150,8 @@ class Controller:
             if w is None or w.updated_at != look.candidates[id_].updated_at:
                 return False  # it changed since we looked: the next tick looks again
             w = await self._transitions.take_in(c, w, seen, container, gone)
+            if second_look.concerns(w) and await self._is_used(c, w, look):
+                return False
             operation, why = rules.plan(w)
             if operation is Operation.NONE or not self._has_room(w) or self._waits(w):
                 return False
@@ -151,6 +161,14 @@ class Controller:
             self._starting.add(w.id)
         self._spawn(w.id, self._execute(w))
         return True
+
+    async def _is_used(self, c: Connection, w: Workspace, look: Look) -> bool:
+        """A timer's wish is not carried out while somebody is at work, or might be."""
+        returned = look.returned.at.get(w.id)
+        if returned:
+            await sleeping.withdraw(c, w.id, returned, self._clock.now())
+        moved = w.last_access_at != look.candidates[w.id].last_access_at
+        return returned is not None or moved or w.id in look.returned.unsure
 
     async def _why_gone(self, w: Workspace, seen: Observation) -> str:
         """What an IDE that is no longer there left behind, for the history and `error_info`."""

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 import socket
 from typing import Any
 
 from codehub import ids, logs
+from codehub.activity.intake import Intake
+from codehub.activity.probes import Probes
 from codehub.archives.objects import ObjectStore, open_store
 from codehub.clock import Clock
 from codehub.coordinator import disk, gc, housekeeping, trash
@@ -16,12 +19,18 @@ from codehub.coordinator.driver import Driver, Loop
 from codehub.coordinator.homes import Homes
 from codehub.coordinator.leader import SESSION_SETTINGS, Leader, Lease
 from codehub.coordinator.operations import Operations
+from codehub.coordinator.second_look import ByActivity
+from codehub.coordinator.ttl import TtlRunner
 from codehub.db import Database, Listener, migrate
+from codehub.db.redis import open_redis
 from codehub.runtimes.base import Runtime
+from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
 from codehub.supervisor.privileges import service_account
+from codehub.supervisor.processes import BOOT_ID
 from codehub.templates.loader import Templates
+from codehub.workspaces.timetable import Timetable
 
 log = logs.get()
 WISHES = "codehub_wishes"
@@ -62,14 +71,20 @@ class Coordinator:
         self._runtime: Runtime = ProcessRuntime(storage.data_dir, settings.runtime, account, clock)
         self._objects: ObjectStore = open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}")
         self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        self._timetable = Timetable(settings.ttl, settings.activity, self._templates)
+        assert storage.redis_url  # noqa: S101 (resolved by `cli`)
+        self._redis = open_redis(storage.redis_url)
         self._driver: Driver | None = None
 
     async def work(self, lease: Lease) -> None:
-        controller = self._controller(lease)
+        boot = BOOT_ID.read_text(encoding="ascii").strip()
+        intake = Intake(self._redis, self._clock, self._settings.activity.flush_interval, boot)
+        controller = self._controller(lease, intake)
         config = self._settings.coordinator
         finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
+            Loop("ttl", self._ttl(lease, intake).tick, period=config.ttl_interval),
             housekeeping.loop(lease, self._clock, config),
             disk.loop(lease, self._runtime, self._clock),
             gc.loop(lease, finder, self._clock),
@@ -81,11 +96,16 @@ class Coordinator:
         finally:
             await controller.close()
 
-    def _controller(self, lease: Lease) -> Controller:
+    def _ttl(self, lease: Lease, intake: Intake) -> TtlRunner:
+        probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
+        return TtlRunner(lease, intake, self._clock, self._timetable, probes.busy, self.wake)
+
+    def _controller(self, lease: Lease, intake: Intake) -> Controller:
         config = self._settings.coordinator
         homes = Homes(self._objects, self._templates, self._clock)
         operations = Operations(lease, self._runtime, homes, self._templates, self._clock, config)
-        return Controller(lease, self._runtime, operations, self._clock, config, self.wake)
+        second_look = ByActivity(intake, self._clock, self._timetable)
+        return Controller(lease, self._runtime, operations, self._clock, config, self.wake, second_look)
 
     def wake(self) -> None:
         """Somebody wishes something, or an operation is over: look now."""
@@ -103,3 +123,4 @@ class Coordinator:
 
     async def close(self) -> None:
         await self._runtime.close()
+        await self._redis.aclose()

@@ -3,9 +3,9 @@
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from codehub.templates.loader import Templates
 from codehub.web.access import LoggedIn
 from codehub.web.problems import documented
+from codehub.wiring import Services
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(401, 403, 503))
 
@@ -27,7 +27,8 @@ class TemplatesOut(BaseModel):
 @router.get("/templates")
 async def list_templates(request: Request, _caller: LoggedIn) -> TemplatesOut:
     """All of them: there are few, so there is one page."""
-    templates: Templates = request.app.state.services.templates
+    services: Services = request.app.state.services
+    templates = services.templates
     items = []
     for template in templates.all():
         reason = templates.unavailable(template.name)
@@ -38,7 +39,7 @@ async def list_templates(request: Request, _caller: LoggedIn) -> TemplatesOut:
                 available=reason is None,
                 unavailable_reason=reason,
                 activity_profile=template.activity_profile,
-                activity=template.activity,
+                activity=template.activity or services.settings.activity.mode,
             )
         )
     return TemplatesOut(items=items)

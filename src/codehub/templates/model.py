@@ -63,13 +63,14 @@ class Template:
     name: str
     title: str
     activity_profile: ActivityProfile = ActivityProfile.PLAIN
-    activity: ActivityMode = ActivityMode.TRAFFIC
+    activity: ActivityMode | None = None  # None: as the platform says
     wake_on: WakeOn = WakeOn.NAVIGATION
     strip_prefix: bool = False
     ready: str = "/"
     start_seconds: float = 120.0
     standby_ttl_seconds: int | None = None
     archive_ttl_seconds: int | None = None
+    busy_cpus: float = 0.0  # processes that use so many cores count as activity; 0 = they do not
     process: ProcessSpec | None = None
     docker: DockerSpec | None = None
     limits: ResourceLimits = field(default_factory=ResourceLimits)

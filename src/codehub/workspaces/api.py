@@ -1,6 +1,6 @@
 """REST about workspaces, and the event stream."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -78,7 +78,12 @@ def _service(request: Request) -> Workspaces:
 
 async def detail(request: Request, w: Workspace) -> WorkspaceDetail:
     position = await _service(request).start_position(w)
-    return WorkspaceDetail(**show(w).model_dump(), start_position=position)
+    return WorkspaceDetail(**_shown(request)(w).model_dump(), start_position=position)
+
+
+def _shown(request: Request) -> Callable[[Workspace], WorkspaceOut]:
+    services: Services = request.app.state.services
+    return lambda w: show(w, services.timetable.sleeps_at(w))
 
 
 def _desired(word: str) -> Desired:
@@ -110,9 +115,9 @@ async def list_workspaces(
     if shared:
         services: Services = request.app.state.services
         guest_of = await services.entering.shared_with(caller, after=after, limit=limit + 1)
-        return paging.page(guest_of, limit, show, lambda w: paging.at(w.created_at, w.id))
+        return paging.page(guest_of, limit, _shown(request), lambda w: paging.at(w.created_at, w.id))
     found = await _service(request).page(caller, filters, after=after, limit=limit + 1)
-    return paging.page(found, limit, show, lambda w: paging.at(w.created_at, w.id))
+    return paging.page(found, limit, _shown(request), lambda w: paging.at(w.created_at, w.id))
 
 
 @router.get("/workspaces/{id}", responses=documented(404))

@@ -17,6 +17,7 @@ from codehub.errors import UnavailableError
 from codehub.workspaces import store
 from codehub.workspaces.model import Phase
 from codehub.workspaces.store import sql
+from codehub.workspaces.timetable import Timetable
 from codehub.workspaces.view import show
 
 log = logs.get()
@@ -49,8 +50,9 @@ def parse_position(last_event_id: str | None) -> Position | None:
 
 
 class Relay:
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, timetable: Timetable) -> None:
         self._database = database
+        self._timetable = timetable
         self._clock = clock
         self._news = asyncio.Event()
         self._arrived = asyncio.Condition()
@@ -95,7 +97,7 @@ class Relay:
         async with self._database.connection() as c:
             if self._position is None:
                 self._position = (await c.fetchval(sql.newest_event), 2**62)
-            events, position = await read_events(c, self._position)
+            events, position = await read_events(c, self._position, self._timetable)
         if events:
             self._position = position
             async with self._arrived:
@@ -135,7 +137,7 @@ class Relay:
     async def _missed(self, owner: str | None, since: Position) -> AsyncIterator[Event]:
         while True:
             async with self._database.connection() as c:
-                events, position = await read_events(c, since)
+                events, position = await read_events(c, since, self._timetable)
             for event in events:
                 if owner is None or event.owner == owner:
                     yield event
@@ -144,7 +146,7 @@ class Relay:
             since = position
 
 
-async def read_events(c: Connection, after: Position) -> tuple[list[Event], Position]:
+async def read_events(c: Connection, after: Position, timetable: Timetable) -> tuple[list[Event], Position]:
     """The next events and where they end. A workspace that changed several times is shown once, as it is now."""
     found = await c.fetch(sql.events_after, after[0], after[1], READ_AT_ONCE)
     if not found:
@@ -156,7 +158,7 @@ async def read_events(c: Connection, after: Position) -> tuple[list[Event], Posi
             last[w.id],
             w.owner,
             "workspace_deleted" if w.phase is Phase.DELETED else "workspace_updated",
-            show(w).model_dump_json(),
+            show(w, timetable.sleeps_at(w)).model_dump_json(),
         )
         for w in rows
     ]

@@ -123,6 +123,8 @@ class Workspace:
     archive_ttl_seconds: int | None
     keep_awake_until: datetime | None
     last_access_at: datetime
+    idle_since: datetime  # the latest of that, the phase's beginning and the wish
+    keep_awake_reason: str | None = None
     restore_from: str | None = None  # the archive to go back to
     emptied_at: datetime | None = None  # nothing of it is left, also not in the trash
 

@@ -37,6 +37,7 @@ class WorkspaceOut(BaseModel):
     last_access_at: datetime
     phase_changed_at: datetime
     keep_awake_until: datetime | None
+    keep_awake_reason: str | None
     standby_ttl_seconds: int | None
     archive_ttl_seconds: int | None
     sleeps_at: datetime | None
@@ -45,7 +46,6 @@ class WorkspaceOut(BaseModel):
     path: str
 
 
-def show(w: Workspace) -> WorkspaceOut:
+def show(w: Workspace, sleeps_at: datetime | None) -> WorkspaceOut:
     shown = {name: getattr(w, name) for name in WorkspaceOut.model_fields if hasattr(w, name)}
-    # Nothing puts a workspace to sleep by itself yet, and a time that is not kept would be a lie.
-    return WorkspaceOut(**shown, sleeps_at=None, path=f"/w/{w.id}/")
+    return WorkspaceOut(**shown, sleeps_at=sleeps_at, path=f"/w/{w.id}/")

@@ -46,7 +46,7 @@ def _command_line(pid: int) -> bytes:
 def kill_descendants(pid: int) -> None:
     """All at once is not possible, so until there are none: who forks away is adopted by us, and found next time."""
     for _ in range(1000):
-        found = _descendants(pid)
+        found = descendants(pid)
         if not found:
             return
         for descendant in found:
@@ -68,7 +68,7 @@ def reap() -> dict[int, int]:
     return buried
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     found, left = [], children(pid)
     while left:
         child = left.pop()

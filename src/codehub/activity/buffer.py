@@ -1,0 +1,149 @@
+"""The first stage of the three: what a proxy saw, in memory, until it is flushed to Redis.
+
+`recorder` writes into it for every request and message: dictionary writes, nothing else. A flush that fails puts back
+what it took, the newest of each workspace, so that memory is bounded by workspaces, not by time.
+"""
+
+import math
+from datetime import datetime, timedelta
+
+import msgspec
+
+from codehub.activity import keys, scripts
+from codehub.activity.model import Kind
+
+CHUNK = 1_000  # workspaces per command: each takes Redis a few milliseconds
+RESENT = timedelta(minutes=5)  # what was flushed so recently is sent again to a Redis that has lost its memory
+SAME_LISTING = timedelta(seconds=60)
+KINDS = len(Kind)
+LABELS = tuple(kind.label for kind in Kind)
+
+
+def milliseconds(at: datetime) -> int:
+    """Rounded up: nobody was idle any earlier than this."""
+    return math.ceil(at.timestamp() * 1000)
+
+
+class Tally:
+    """What was seen of one workspace since the last flush."""
+
+    __slots__ = ("counts", "input", "output")
+
+    def __init__(self) -> None:
+        self.counts = [0] * KINDS
+        self.input: datetime | None = None
+        self.output: datetime | None = None
+
+    @property
+    def newest(self) -> datetime | None:
+        if self.input and self.output:
+            return max(self.input, self.output)
+        return self.input or self.output
+
+    def add(self, other: "Tally") -> None:
+        self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
+        self.input = max(filter(None, (self.input, other.input)), default=None)
+        self.output = max(filter(None, (self.output, other.output)), default=None)
+
+
+Listing = tuple[str, bytes]  # workspace and folder
+Span = tuple[datetime, datetime]  # asked for first and last
+
+
+class Buffer:
+    def __init__(self) -> None:
+        self.tallies: dict[str, Tally] = {}
+        self._listings: dict[Listing, Span] = {}  # since the last flush
+        self._asked: dict[Listing, datetime] = {}  # asked for last, before
+        self._sent: dict[str, datetime] = {}
+
+    def tally(self, workspace_id: str) -> Tally:
+        found = self.tallies.get(workspace_id)
+        if found is None:
+            found = self.tallies[workspace_id] = Tally()
+        return found
+
+    def note_listing(self, workspace_id: str, folder: bytes, now: datetime) -> None:
+        """Whether it is a person's or a refresh is said at the flush: another proxy may have seen it before."""
+        listing = (workspace_id, folder)
+        since = self._listings.get(listing)
+        if since is not None and now - since[1] <= SAME_LISTING:
+            self._listings[listing] = (since[0], now)
+            self.tally(workspace_id).counts[Kind.REFRESH] += 1
+            return
+        before = self._asked.get(listing)
+        if before is not None and now - before <= SAME_LISTING:
+            self._asked[listing] = now
+            self.tally(workspace_id).counts[Kind.REFRESH] += 1
+        else:
+            self.tally(workspace_id)
+            self._listings[listing] = (now, now)
+
+    async def flush(self, client: scripts.Redis, now: datetime) -> int:
+        """Everything noted so far into Redis; how many workspaces. Raises, and keeps it, when Redis does not answer."""
+        tallies, self.tallies = self.tallies, {}
+        listings, self._listings = self._listings, {}
+        active = {id_: tally.newest for id_, tally in tallies.items() if tally.newest}
+        try:
+            await self._write(client, active)
+            await self._explain(client, tallies, listings, self._refreshed(now))
+        except BaseException:
+            self._put_back(tallies, listings)
+            raise
+        self._asked.update({listing: last for listing, (_, last) in listings.items()})
+        self._sent = {id_: at for id_, at in self._sent.items() if now - at < RESENT} | active
+        return len(tallies)
+
+    def _refreshed(self, now: datetime) -> dict[Listing, datetime]:
+        """Listings that are refreshed here: other proxies have to know. Old ones are forgotten."""
+        self._asked = {listing: at for listing, at in self._asked.items() if now - at <= SAME_LISTING}
+        return self._asked
+
+    async def _write(self, client: scripts.Redis, active: dict[str, datetime]) -> None:
+        scores = [(id_, milliseconds(at)) for id_, at in active.items()]
+        async with client.pipeline(transaction=False) as pipe:
+            for begin in range(0, len(scores), CHUNK):
+                pipe.zadd(keys.ACTIVITY, dict(scores[begin : begin + CHUNK]), gt=True)
+            await pipe.execute()
+
+    async def _explain(
+        self,
+        client: scripts.Redis,
+        tallies: dict[str, Tally],
+        listings: dict[Listing, Span],
+        refreshed: dict[Listing, datetime],
+    ) -> None:
+        by_workspace: dict[str, list[tuple[bytes, int, int]]] = {}
+        for (id_, folder), last in refreshed.items():
+            by_workspace.setdefault(id_, []).append((folder, 0, milliseconds(last)))
+        for (id_, folder), (first, last) in listings.items():
+            by_workspace.setdefault(id_, []).append((folder, milliseconds(first), milliseconds(last)))
+        entries = [
+            (
+                id_,
+                milliseconds(tally.input) if tally.input else 0,
+                milliseconds(tally.output) if tally.output else 0,
+                {label: count for label, count in zip(LABELS, tally.counts, strict=True) if count},
+                by_workspace.get(id_, []),
+            )
+            for id_, tally in tallies.items()
+        ]
+        within = int(SAME_LISTING.total_seconds() * 1000)
+        for begin in range(0, len(entries), CHUNK):
+            packed = msgspec.msgpack.encode(entries[begin : begin + CHUNK])
+            await scripts.run(client, "note", packed, keys.DETAILS_SECONDS, within)
+
+    def _put_back(self, tallies: dict[str, Tally], listings: dict[Listing, Span]) -> None:
+        for id_, later in self.tallies.items():
+            tallies.setdefault(id_, Tally()).add(later)
+        self.tallies = tallies
+        for listing, (first, last) in self._listings.items():
+            listings[listing] = (listings.get(listing, (first, last))[0], last)
+        self._listings = listings
+
+    def send_again(self) -> None:
+        """Redis has lost its memory: what it was told lately has to be told again."""
+        for id_, at in self._sent.items():
+            tally = self.tally(id_)
+            tally.input = max(filter(None, (tally.input, at)))
+        self._sent = {}

@@ -1,0 +1,154 @@
+"""The coordinator's end of the buffer in Redis: how far the proxies have flushed, what they flushed, who is connected.
+
+Used by the TTL runner (`coordinator.ttl`) and by the controller's second look. Decides nothing about workspaces.
+"""
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from codehub import ids
+from codehub.activity import keys, scripts
+from codehub.activity.buffer import milliseconds
+from codehub.activity.model import Kind
+from codehub.clock import Clock
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+CHUNK = 5_000
+LOOK_CHUNK = 1_000
+PATIENCE_SECONDS = 2.5  # for proxies to flush when asked: they look once a second
+ASK_AGAIN_SECONDS = 0.1
+JUMP = timedelta(seconds=5)  # by which the clock on the wall may differ from the one that only runs
+
+
+def moment(ms: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=ms)
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """As of when anything can be said."""
+
+    as_of: datetime  # everything that proxies saw until then has arrived
+    not_before: datetime  # the wall clock jumped then: how long anything older was idle is not known
+    settled: bool  # False: Redis has lost its memory, and not everybody can have come back yet
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What Redis says of one workspace now."""
+
+    newest: datetime | None  # activity that is not in the database yet
+    connections: int
+    timer: bool  # the idle timer is going
+
+
+class Intake:
+    def __init__(self, client: scripts.Redis, clock: Clock, flush_interval: float, boot: str) -> None:
+        self._client = client
+        self._clock = clock
+        self._lease = timedelta(seconds=keys.lease_seconds(flush_interval))
+        self._boot = boot  # names the run of the machine that `clock.monotonic` counts in
+        self._away = False  # the last look failed: leases may have run out without anybody's fault
+
+    async def horizon(self) -> Horizon:
+        """Ask every proxy to flush, wait a little for them, and say how far the slowest has come."""
+        try:
+            now = self._clock.now()
+            not_before = await self._notice_jumps(now)
+            settled = await self._settled(now)
+            as_of = await self._gather(now)
+        except BaseException:
+            self._away = True
+            raise
+        self._away = False
+        return Horizon(as_of, not_before, settled)
+
+    async def flushed(self) -> datetime:
+        """How far the slowest live proxy has flushed. Where there is none, there is nobody to wait for."""
+        now = self._clock.now()
+        live = await self._ask("ZRANGEBYSCORE", keys.PROXIES, f"({milliseconds(now)}", "+inf")
+        if not live:
+            return now
+        found = await self._ask("HMGET", keys.FLUSHED, *live)
+        return min([now, *(moment(int(ms or 0)) for ms in found)])
+
+    async def want_flush(self) -> None:
+        await self._client.set(keys.WANTED, milliseconds(self._clock.now()))
+
+    async def _gather(self, now: datetime) -> datetime:
+        await self.want_flush()
+        await scripts.run(self._client, "connections", "reap", milliseconds(now))
+        waited = 0.0
+        while (flushed := await self.flushed()) < now and waited < PATIENCE_SECONDS:
+            await self._clock.sleep(ASK_AGAIN_SECONDS)
+            waited += ASK_AGAIN_SECONDS
+        return flushed
+
+    async def _settled(self, now: datetime) -> bool:
+        """For one lease after Redis began anew, or was away, proxies may not have registered again."""
+        run = str((await self._client.info("server"))["run_id"])
+        known, _, since = ((await self._ask("GET", keys.EPOCH)) or b"").decode().partition("|")
+        if known != run or self._away or moment(int(since)) > now:
+            await self._client.set(keys.EPOCH, f"{run}|{milliseconds(now)}")
+            return False
+        return now - moment(int(since)) >= self._lease
+
+    async def _notice_jumps(self, now: datetime) -> datetime:
+        """Compare how far the wall's clock came with how long it took; remembered in Redis, for whoever leads next."""
+        wall, ran = milliseconds(now), int(self._clock.monotonic() * 1000)
+        before = {name.decode(): value.decode() for name, value in (await self._ask("HGETALL", keys.CLOCK)).items()}
+        jumped = int(before.get("jumped", 0))
+        if before.get("boot") == self._boot:
+            gained = (wall - int(before["wall"])) - (ran - int(before["ran"]))
+            if gained > JUMP.total_seconds() * 1000:
+                jumped = wall
+        await self._ask("HSET", keys.CLOCK, "boot", self._boot, "wall", wall, "ran", ran, "jumped", jumped)
+        return min(moment(jumped), now)
+
+    async def _ask(self, *words: str | bytes | int) -> Any:
+        return await cast("Awaitable[Any]", self._client.execute_command(*words))  # type: ignore[no-untyped-call]
+
+    # --- taking over
+
+    async def take(self, epoch: int) -> list[str]:
+        """Names of the sets to be moved into the database; a new one, and what a tick that was cut off left."""
+        name = f"{keys.TAKEN}:{epoch}:{ids.new(8)}"
+        return sorted(taken.decode() for taken in await scripts.run(self._client, "take", name))
+
+    async def read(self, name: str) -> AsyncIterator[dict[str, datetime]]:
+        """What is in one of them, a bounded number at a time. A clock that is ahead of ours is not believed."""
+        for begin in itertools.count(0, CHUNK):
+            found = await self._ask("ZRANGE", name, begin, begin + CHUNK - 1, "WITHSCORES")
+            if not found:
+                return
+            now = self._clock.now()
+            pairs = zip(found[0::2], found[1::2], strict=True)
+            yield {id_.decode(): min(moment(int(ms)), now) for id_, ms in pairs}
+
+    async def finish(self, name: str) -> None:
+        """It is in the database. The name was used once, so that nobody can throw away what is not."""
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.delete(name)
+            pipe.srem(keys.TAKEN, name)
+            await pipe.execute()
+
+    # --- looking
+
+    async def look(self, workspace_ids: Sequence[str]) -> Mapping[str, Glance]:
+        found = {}
+        for begin in range(0, len(workspace_ids), LOOK_CHUNK):
+            part = workspace_ids[begin : begin + LOOK_CHUNK]
+            for id_, (ms, connections, timer) in zip(part, await scripts.run(self._client, "look", *part), strict=True):
+                found[id_] = Glance(moment(ms) if ms else None, connections, bool(timer))
+        return found
+
+    async def note_busy(self, workspace_ids: Sequence[str]) -> None:
+        """For the explanation: it was asked, and it is at work."""
+        async with self._client.pipeline(transaction=False) as pipe:
+            for id_ in workspace_ids:
+                pipe.hincrby(keys.details(id_), Kind.BUSY.label, 1)
+                pipe.expire(keys.details(id_), keys.DETAILS_SECONDS)
+            await pipe.execute()

@@ -1,0 +1,14 @@
+"""For programs nothing is known of: every request and every data message counts."""
+
+from codehub.activity.model import Kind
+from codehub.activity.profiles.base import Readers, Tell, uniform
+
+
+class Plain:
+    reads_messages = False
+
+    def request(self, _method: bytes, _path: bytes, _query: bytes) -> Kind:
+        return Kind.REQUEST
+
+    def readers(self, _path: bytes, _query: bytes, say: Tell, hear: Tell) -> Readers:
+        return uniform(Kind.MESSAGE, say, hear)

@@ -1,0 +1,208 @@
+"""What a proxy worker calls: `request` for every HTTP request it forwards, `tunnel` for every WebSocket it opens.
+
+Both only write into dictionaries. `run` is the worker's other half: it writes open connections to Redis as they change,
+flushes everything else on a period, when the TTL runner asks for it, and once more at the end.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+import redis.exceptions
+
+from codehub import logs
+from codehub.activity import keys
+from codehub.activity.buffer import Buffer, Tally, milliseconds
+from codehub.activity.leases import Leases
+from codehub.activity.model import COUNTS, IDLE_TIMER_SECONDS, Kind, Watched
+from codehub.activity.profiles import PROFILES
+from codehub.activity.scripts import Redis
+from codehub.activity.websocket import Follower
+from codehub.clock import Clock
+from codehub.proxy.model import Direction, RequestHead
+from codehub.settings import ActivityConfig
+from codehub.templates.model import ActivityMode, ActivityProfile
+
+log = logs.get()
+CACHED = 4096  # requests of the same shape are classified once
+ASKED_SECONDS = 1.0  # how often a worker looks whether a flush is wanted
+Unreachable = (redis.exceptions.RedisError, OSError, TimeoutError)
+
+
+class Recorder:
+    def __init__(self, client: Redis, clock: Clock, instance: str, config: ActivityConfig) -> None:
+        self._clock = clock
+        self._client = client
+        self._config = config
+        self._buffer = Buffer()
+        self._tallies = self._buffer.tally
+        self._leases = Leases(client, clock, instance, keys.lease_seconds(config.flush_interval))
+        self._kinds: dict[tuple[ActivityProfile, bytes, bytes], Kind] = {}
+        self._connections_changed = asyncio.Event()
+        self._flushing = asyncio.Lock()
+        self._flushed_ms = 0
+
+    # --- called for every request and WebSocket
+
+    def request(
+        self,
+        workspace_id: str,
+        profile: ActivityProfile,
+        head: RequestHead,
+        mode: ActivityMode = ActivityMode.TRAFFIC,
+        idle_seconds: int = IDLE_TIMER_SECONDS,
+    ) -> None:
+        if head.upgrade:
+            return  # `tunnel` is told when it is open
+        path, _, query = head.target.partition(b"?")
+        if path.startswith(b"/w/"):
+            path = path[len(workspace_id) + 3 :]
+        kind = self._kind(profile, head.method, path, query)
+        if kind is Kind.BROWSING:
+            self._buffer.note_listing(workspace_id, path, self._clock.now())
+        else:
+            tally = self._tallies(workspace_id)
+            tally.counts[kind] += 1
+            if COUNTS[kind]:
+                tally.input = self._clock.now()
+        if mode is ActivityMode.CONNECTIONS and COUNTS[kind]:
+            self._leases.visited(Watched(workspace_id, profile, mode, idle_seconds))
+            self._connections_changed.set()
+
+    def tunnel(
+        self,
+        workspace_id: str,
+        profile: ActivityProfile,
+        head: RequestHead,
+        mode: ActivityMode = ActivityMode.TRAFFIC,
+        idle_seconds: int = IDLE_TIMER_SECONDS,
+    ) -> "Watch":
+        """The observer of a WebSocket that was opened."""
+        tally = self._tallies(workspace_id)
+        tally.counts[Kind.OPENED] += 1
+        tally.input = self._clock.now()
+        watched = Watched(workspace_id, profile, mode, idle_seconds)
+        self._leases.opened(watched)
+        self._connections_changed.set()
+        path, _, query = head.target.partition(b"?")
+        if path.startswith(b"/w/"):
+            path = path[len(workspace_id) + 3 :]
+        return Watch(self, watched, path, query)
+
+    def _kind(self, profile: ActivityProfile, method: bytes, path: bytes, query: bytes) -> Kind:
+        if b"content=" in query:  # of Jupyter's listings: the one query that matters
+            return PROFILES[profile].request(method, path, query)
+        key = (profile, method, path)
+        found = self._kinds.get(key)
+        if found is None:
+            if len(self._kinds) >= CACHED:
+                self._kinds.clear()
+            found = self._kinds[key] = PROFILES[profile].request(method, path, query)
+        return found
+
+    # --- called by a tunnel's watch
+
+    def said(self, watched: Watched, kind: Kind) -> None:
+        tally = self._tallies(watched.workspace_id)
+        tally.counts[kind] += 1
+        if COUNTS[kind] and watched.mode is ActivityMode.TRAFFIC:
+            tally.input = self._clock.now()
+
+    def heard(self, watched: Watched, kind: Kind) -> None:
+        tally = self._tallies(watched.workspace_id)
+        tally.counts[kind] += 1
+        if COUNTS[kind] and watched.mode is ActivityMode.TRAFFIC:
+            tally.output = self._clock.now()
+
+    def closed(self, watched: Watched) -> None:
+        if watched.mode is ActivityMode.CONNECTIONS:
+            self._tallies(watched.workspace_id).input = self._clock.now()  # connected until now
+        self._leases.closed(watched)
+        self._connections_changed.set()
+
+    # --- the other half
+
+    @contextlib.asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """For as long as the worker lives. Redis may be away at any time, from the beginning or later."""
+        tasks = [asyncio.create_task(self._keep_flushing()), asyncio.create_task(self._keep_connections())]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._finish()
+
+    async def flush(self) -> None:
+        """Everything seen so far, and how far that is."""
+        async with self._flushing:
+            now = self._clock.now()
+            for watched in self._leases.connected():
+                self._note_connected(self._tallies(watched.workspace_id), now)
+            await self._buffer.flush(self._client, now)
+            flushed = milliseconds(now)
+            if not await self._leases.renew(flushed):
+                self._buffer.send_again()
+                await self._buffer.flush(self._client, now)
+            self._flushed_ms = flushed
+
+    def _note_connected(self, tally: Tally, now: datetime) -> None:
+        tally.input = now
+
+    async def _keep_flushing(self) -> None:
+        due = self._clock.monotonic()
+        while True:
+            try:
+                if self._clock.monotonic() >= due or await self._leases.flush_wanted(self._flushed_ms):
+                    due = self._clock.monotonic() + self._config.flush_interval
+                    await self.flush()
+            except Unreachable as e:
+                log.warning("Activity waits in memory: Redis does not answer", error=str(e))
+            await self._clock.sleep(min(ASKED_SECONDS, self._config.flush_interval))
+
+    async def _keep_connections(self) -> None:
+        while True:
+            await self._connections_changed.wait()
+            self._connections_changed.clear()
+            try:
+                await self._leases.write()
+            except Unreachable as e:
+                log.warning("Connections wait in memory: Redis does not answer", error=str(e))
+                await self._clock.sleep(ASKED_SECONDS)
+                self._connections_changed.set()
+
+    async def _finish(self) -> None:
+        """Whoever was connected here is not any more; what they did is kept."""
+        try:
+            await self.flush()
+            await self._leases.leave()
+        except Unreachable as e:
+            log.warning("Activity of the last moments is lost: Redis does not answer", error=str(e))
+
+
+class Watch:
+    """Watches one tunnel; `proxy.tunnel` hands it every piece of bytes that has passed, and its end."""
+
+    __slots__ = ("_from_browser", "_from_workspace", "_recorder", "_watched")
+
+    def __init__(self, recorder: Recorder, watched: Watched, path: bytes, query: bytes) -> None:
+        self._recorder = recorder
+        self._watched = watched
+        profile = PROFILES[watched.profile]
+        said, heard = profile.readers(path, query, self._said, self._heard)
+        self._from_browser = Follower(said).follow
+        self._from_workspace = Follower(heard).follow
+
+    def data(self, direction: Direction, data: bytes) -> None:
+        (self._from_browser if direction is Direction.FROM_BROWSER else self._from_workspace)(data)
+
+    def closed(self) -> None:
+        self._recorder.closed(self._watched)
+
+    def _said(self, kind: Kind) -> None:
+        self._recorder.said(self._watched, kind)
+
+    def _heard(self, kind: Kind) -> None:
+        self._recorder.heard(self._watched, kind)

@@ -1,0 +1,86 @@
+"""What timers wish for: the part of the service that the TTL runner and the controller's second look call.
+
+One set-based statement each, inside a transaction that the caller's lease guards. None overwrites a person's wish.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from codehub.db import Connection, Queries
+from codehub.workspaces import store
+from codehub.workspaces.model import Workspace
+from codehub.workspaces.store import Change
+from codehub.workspaces.store import sql as workspace_sql
+
+sql = Queries("codehub.workspaces", "ttl.sql")
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A workspace whose time is up, with what that was decided from."""
+
+    id: str
+    template: str
+    address: Mapping[str, Any] | None
+    idle_since: datetime
+    seconds: int
+
+
+async def note_activity(c: Connection, newest: Mapping[str, datetime]) -> int:
+    """Move activity into the rows; how many moved. In one order, so that two who do this never wait for each other."""
+    found = sorted(newest.items())
+    status: str = await c.execute(sql.note_activity, [id_ for id_, _ in found], [at for _, at in found])
+    return int(status.rsplit(" ", 1)[-1])
+
+
+async def awake_templates(c: Connection) -> list[str]:
+    return [record["template"] for record in await c.fetch(sql.awake_templates)]
+
+
+async def asleep_templates(c: Connection) -> list[str]:
+    return [record["template"] for record in await c.fetch(sql.asleep_templates)]
+
+
+async def idle(
+    c: Connection, seconds_by_template: Mapping[str, int], *, as_of: datetime, not_before: datetime, limit: int
+) -> list[Idle]:
+    """Whose time is up as of then. Whatever happened before `not_before` is taken to have happened at it."""
+    names, seconds = list(seconds_by_template), list(seconds_by_template.values())
+    found = await c.fetch(sql.idle, names, seconds, as_of, not_before, limit)
+    return [Idle(**record) for record in found]
+
+
+async def put_to_sleep(c: Connection, found: Sequence[Idle], now: datetime) -> list[str]:
+    ids, since, seconds = [w.id for w in found], [w.idle_since for w in found], [w.seconds for w in found]
+    slept = await c.fetch(sql.put_to_sleep, ids, since, seconds, now)
+    return await _told(c, slept)
+
+
+async def store_away(
+    c: Connection,
+    seconds_by_template: Mapping[str, int],
+    *,
+    as_of: datetime,
+    not_before: datetime,
+    now: datetime,
+    limit: int,
+) -> list[str]:
+    names, seconds = list(seconds_by_template), list(seconds_by_template.values())
+    return await _told(c, await c.fetch(sql.store_away, names, seconds, as_of, not_before, limit, now))
+
+
+async def _told(c: Connection, records: Collection[Mapping[str, Any]]) -> list[str]:
+    if records:
+        await c.execute(workspace_sql.wake_controller)
+    return [record["workspace_id"] for record in records]
+
+
+async def withdraw(c: Connection, id_: str, newest: datetime, now: datetime) -> Workspace | None:
+    """Somebody was at work: a timer's wish that it should sleep is taken back. None: it was not one any more."""
+    kept = await store.update(c, sql.withdraw_sleep, id_, newest, now)
+    if kept:
+        reason = f"somebody was at work at {newest:%H:%M:%S}"
+        await store.note(c, id_, now, Change("ttl", "kept awake", reason, "RUNNING", "STANDBY"))
+    return kept

@@ -1,0 +1,131 @@
+-- name: note_activity
+-- Never backwards, whatever comes in whatever order. Not `updated_at`: nobody decided anything.
+UPDATE workspaces w
+SET last_access_at = a.at
+FROM unnest($1::text[], $2::timestamptz[]) AS a (id, at)
+WHERE w.id = a.id AND w.last_access_at < a.at;
+
+-- name: awake_templates
+-- The distinct ones, by as many steps in the index as there are.
+WITH RECURSIVE t (template) AS (
+    (SELECT template FROM workspaces
+     WHERE phase = 'RUNNING' AND desired_state = 'RUNNING' AND operation = 'NONE' AND deleted_at IS NULL
+       AND standby_ttl_seconds IS NULL
+     ORDER BY template LIMIT 1)
+    UNION ALL
+    SELECT (SELECT w.template FROM workspaces w
+            WHERE w.phase = 'RUNNING' AND w.desired_state = 'RUNNING' AND w.operation = 'NONE' AND w.deleted_at IS NULL
+              AND w.standby_ttl_seconds IS NULL AND w.template > t.template
+            ORDER BY w.template LIMIT 1)
+    FROM t WHERE t.template IS NOT NULL
+)
+SELECT template FROM t WHERE template IS NOT NULL;
+
+-- name: asleep_templates
+WITH RECURSIVE t (template) AS (
+    (SELECT template FROM workspaces
+     WHERE phase = 'STANDBY' AND desired_state = 'STANDBY' AND operation = 'NONE' AND deleted_at IS NULL
+       AND archive_ttl_seconds IS NULL
+     ORDER BY template LIMIT 1)
+    UNION ALL
+    SELECT (SELECT w.template FROM workspaces w
+            WHERE w.phase = 'STANDBY' AND w.desired_state = 'STANDBY' AND w.operation = 'NONE' AND w.deleted_at IS NULL
+              AND w.archive_ttl_seconds IS NULL AND w.template > t.template
+            ORDER BY w.template LIMIT 1)
+    FROM t WHERE t.template IS NOT NULL
+)
+SELECT template FROM t WHERE template IS NOT NULL;
+
+-- name: idle
+-- Whose time is up as of $3: by their template's time ($1, $2), or by their own if that began no earlier than $4 says.
+SELECT w.id, w.template, w.address, w.idle_since, t.seconds
+FROM unnest($1::text[], $2::int[]) AS t (template, seconds)
+CROSS JOIN LATERAL (
+    SELECT id, template, address, idle_since FROM workspaces
+    WHERE phase = 'RUNNING' AND desired_state = 'RUNNING' AND operation = 'NONE' AND deleted_at IS NULL
+      AND standby_ttl_seconds IS NULL
+      AND template = t.template AND idle_since < $3 - make_interval(secs => t.seconds)
+      AND (keep_awake_until IS NULL OR keep_awake_until <= $3)
+    ORDER BY idle_since LIMIT $5
+) w
+UNION ALL
+(SELECT id, template, address, idle_since, standby_ttl_seconds FROM workspaces
+ WHERE phase = 'RUNNING' AND desired_state = 'RUNNING' AND operation = 'NONE' AND deleted_at IS NULL
+   AND standby_ttl_seconds > 0
+   AND codehub_after(idle_since, standby_ttl_seconds) < $3
+   AND (keep_awake_until IS NULL OR keep_awake_until <= $3)
+   AND $4 + make_interval(secs => standby_ttl_seconds) < $3
+ ORDER BY codehub_after(idle_since, standby_ttl_seconds) LIMIT $5);
+
+-- name: put_to_sleep
+-- Conditional on everything the decision was made from: whoever did anything since is left alone.
+WITH slept AS (
+    UPDATE workspaces w
+    SET desired_state = 'STANDBY', desired_by = 'ttl', desired_at = $4, updated_at = $4, attention_at = $4
+    FROM unnest($1::text[], $2::timestamptz[], $3::int[]) AS d (id, idle_since, seconds)
+    WHERE w.id = d.id AND w.phase = 'RUNNING' AND w.desired_state = 'RUNNING' AND w.operation = 'NONE'
+      AND w.deleted_at IS NULL AND w.idle_since = d.idle_since
+      AND (w.keep_awake_until IS NULL OR w.keep_awake_until <= $4)
+    RETURNING w.id, d.idle_since, d.seconds
+)
+INSERT INTO workspace_history (workspace_id, at, actor, event, from_state, to_state, reason, detail)
+SELECT id, $4, 'ttl', 'wish', 'RUNNING', 'STANDBY', 'idle for longer than ' || seconds || ' s',
+       jsonb_build_object('idle_since', idle_since, 'seconds', seconds)
+FROM slept
+RETURNING workspace_id;
+
+-- name: store_away
+-- Asleep for longer than the template's time ($1, $2), or than their own.
+WITH old AS (
+    SELECT w.id, w.phase_changed_at, t.seconds
+    FROM unnest($1::text[], $2::int[]) AS t (template, seconds)
+    CROSS JOIN LATERAL (
+        SELECT id, phase_changed_at FROM workspaces
+        WHERE phase = 'STANDBY' AND desired_state = 'STANDBY' AND operation = 'NONE' AND deleted_at IS NULL
+          AND archive_ttl_seconds IS NULL
+          AND template = t.template AND phase_changed_at < $3 - make_interval(secs => t.seconds)
+        ORDER BY phase_changed_at LIMIT $5
+    ) w
+    UNION ALL
+    (SELECT id, phase_changed_at, archive_ttl_seconds FROM workspaces
+     WHERE phase = 'STANDBY' AND desired_state = 'STANDBY' AND operation = 'NONE' AND deleted_at IS NULL
+       AND archive_ttl_seconds > 0 AND codehub_after(phase_changed_at, archive_ttl_seconds) < $3
+       AND $4 + make_interval(secs => archive_ttl_seconds) < $3
+     ORDER BY codehub_after(phase_changed_at, archive_ttl_seconds) LIMIT $5)
+), stored AS (
+    UPDATE workspaces w
+    SET desired_state = 'ARCHIVED', desired_by = 'ttl', desired_at = $6, updated_at = $6, attention_at = $6
+    FROM old
+    WHERE w.id = old.id AND w.phase = 'STANDBY' AND w.desired_state = 'STANDBY' AND w.operation = 'NONE'
+      AND w.deleted_at IS NULL AND w.phase_changed_at = old.phase_changed_at
+    RETURNING w.id, old.phase_changed_at, old.seconds
+)
+INSERT INTO workspace_history (workspace_id, at, actor, event, from_state, to_state, reason, detail)
+SELECT id, $6, 'ttl', 'wish', 'STANDBY', 'ARCHIVED', 'asleep for longer than ' || seconds || ' s',
+       jsonb_build_object('asleep_since', phase_changed_at, 'seconds', seconds)
+FROM stored
+RETURNING workspace_id;
+
+-- name: withdraw_sleep
+-- Somebody came back before it began. Only a timer's wish is withdrawn.
+UPDATE workspaces
+SET desired_state = 'RUNNING', desired_by = 'wake', desired_at = least($2, $3), updated_at = $3, attention_at = $3,
+    last_access_at = greatest(last_access_at, $2)
+WHERE id = $1 AND desired_by = 'ttl' AND desired_state = 'STANDBY' AND operation = 'NONE' AND observed_status = 'RUNNING'
+  AND health_status = 'OK' AND deleted_at IS NULL
+RETURNING *;
+
+-- name: last_sleep
+-- The newest line of history in which something put it to sleep, or tried to.
+SELECT id, workspace_id, at, actor, event, from_state, to_state, reason, took_seconds, detail
+FROM workspace_history WHERE workspace_id = $1 AND to_state IN ('STANDBY', 'ARCHIVED') AND event IN ('wish', 'kept awake')
+ORDER BY id DESC LIMIT 1;
+
+-- name: keep_awake
+-- Only ever later: two holds at a time do not shorten each other.
+UPDATE workspaces
+SET keep_awake_until = greatest(keep_awake_until, $2),
+    keep_awake_reason = CASE WHEN $2 > coalesce(keep_awake_until, '-infinity') THEN $3 ELSE keep_awake_reason END,
+    updated_at = $4
+WHERE id = $1 AND phase = 'RUNNING' AND op_id = $5 AND deleted_at IS NULL
+RETURNING *;

@@ -1,0 +1,1 @@
+"""Activity: what counts, how it travels, what is decided from it."""
