@@ -8,14 +8,17 @@ import asyncio
 import pathlib
 import sys
 
+import pytest
+
 from codehub.auth.model import Role
 from codehub.command import operator
 from tests.web.server import ADMIN_TOKEN, Site
 
+ALL = "examples,coverage,fuzzing,stateful"
 SCHEMATHESIS = pathlib.Path(sys.executable).with_name("schemathesis")
 
 
-async def run(site: Site, token: str, examples: int, folder: pathlib.Path) -> tuple[int, str]:
+async def run(site: Site, token: str, examples: int, folder: pathlib.Path, phases: str = ALL) -> tuple[int, str]:
     """Exit code and output. In a process of its own: it is not asynchronous, and the server is in this one."""
     process = await asyncio.create_subprocess_exec(
         *(SCHEMATHESIS, "run", f"{site.url}/openapi.json", "--header", f"Authorization: Bearer {token}"),
@@ -23,23 +26,36 @@ async def run(site: Site, token: str, examples: int, folder: pathlib.Path) -> tu
         *("--exclude-path", "/api/v1/events", "--exclude-path", "/api/v1/workspaces/{id}/logs/follow"),
         # A deleted workspace lies in the trash and can still be read, on purpose.
         *("--exclude-checks", "use_after_free"),
-        *("--checks", "all", "--max-examples", str(examples), "--generation-deterministic", "--no-color"),
+        *(
+            "--checks",
+            "all",
+            "--phases",
+            phases,
+            "--max-examples",
+            str(examples),
+            "--generation-deterministic",
+            "--no-color",
+        ),
         cwd=folder,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    output, _ = await asyncio.wait_for(process.communicate(), 240)
+    output, _ = await asyncio.wait_for(process.communicate(), 900)
     return process.returncode or 0, output.decode()
 
 
-async def test_the_api_is_what_it_says_it_is_for_an_admin(site: Site, tmp_path: pathlib.Path) -> None:
-    code, output = await run(site, ADMIN_TOKEN, 40, tmp_path)
+@pytest.mark.parametrize("examples", [10, pytest.param(100, marks=pytest.mark.soak)])
+async def test_the_api_is_what_it_says_it_is_for_an_admin(site: Site, tmp_path: pathlib.Path, examples: int) -> None:
+    code, output = await run(site, ADMIN_TOKEN, examples, tmp_path)
     assert code == 0, output
     for phase in ("Examples", "Coverage", "Fuzzing", "Stateful"):
         assert f"✅ {phase}" in output
 
 
-async def test_the_api_is_what_it_says_it_is_for_a_learner(site: Site, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(("examples", "phases"), [(5, "fuzzing"), pytest.param(100, ALL, marks=pytest.mark.soak)])
+async def test_the_api_is_what_it_says_it_is_for_a_learner(
+    site: Site, tmp_path: pathlib.Path, examples: int, phases: str
+) -> None:
     await site.services.people.create_user(operator(), "mina", Role.LEARNER)
-    code, output = await run(site, await site.token("mina"), 15, tmp_path)
+    code, output = await run(site, await site.token("mina"), examples, tmp_path, phases)
     assert code == 0, output
