@@ -85,7 +85,6 @@ def proxy(
     """Run only the front door: everything a browser says comes through here. Uses all cores."""
     from codehub.embedded.datadir import DataDir  # noqa: PLC0415
     from codehub.proxy.directing import directing  # noqa: PLC0415
-    from codehub.proxy.director import Unwatched  # noqa: PLC0415
     from codehub.proxy.model import Address  # noqa: PLC0415
     from codehub.proxy.role import run_workers  # noqa: PLC0415
     from codehub.supervisor.listeners import inherited, open_socket  # noqa: PLC0415
@@ -93,7 +92,7 @@ def proxy(
     settings = load_settings("proxy")
     listener = inherited(fd) if fd is not None else open_socket(settings)
     api_path, clock = api_socket or DataDir(settings.storage.data_dir).api_socket, SystemClock()
-    director = directing(settings, clock, Address(path=str(api_path)), Unwatched())
+    director = directing(settings, clock, Address(path=str(api_path)))
     run_workers(settings, clock, listener, api_path, directing=director)
 
 

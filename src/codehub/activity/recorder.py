@@ -15,7 +15,7 @@ from codehub import logs
 from codehub.activity import keys
 from codehub.activity.buffer import Buffer, Tally, milliseconds
 from codehub.activity.leases import Leases
-from codehub.activity.model import COUNTS, IDLE_TIMER_SECONDS, Kind, Watched
+from codehub.activity.model import COUNTS, Kind, Watched
 from codehub.activity.profiles import PROFILES
 from codehub.activity.scripts import Redis
 from codehub.activity.websocket import Follower
@@ -45,49 +45,30 @@ class Recorder:
 
     # --- called for every request and WebSocket
 
-    def request(
-        self,
-        workspace_id: str,
-        profile: ActivityProfile,
-        head: RequestHead,
-        mode: ActivityMode = ActivityMode.TRAFFIC,
-        idle_seconds: int = IDLE_TIMER_SECONDS,
-    ) -> None:
+    def request(self, watched: Watched, head: RequestHead) -> None:
         if head.upgrade:
             return  # `tunnel` is told when it is open
-        path, _, query = head.target.partition(b"?")
-        if path.startswith(b"/w/"):
-            path = path[len(workspace_id) + 3 :]
-        kind = self._kind(profile, head.method, path, query)
+        path, _, query = _inside(watched, head)
+        kind = self._kind(watched.profile, head.method, path, query)
         if kind is Kind.BROWSING:
-            self._buffer.note_listing(workspace_id, path, self._clock.now())
+            self._buffer.note_listing(watched.workspace_id, path, self._clock.now())
         else:
-            tally = self._tallies(workspace_id)
+            tally = self._tallies(watched.workspace_id)
             tally.counts[kind] += 1
             if COUNTS[kind]:
                 tally.input = self._clock.now()
-        if mode is ActivityMode.CONNECTIONS and COUNTS[kind]:
-            self._leases.visited(Watched(workspace_id, profile, mode, idle_seconds))
+        if watched.mode is ActivityMode.CONNECTIONS and COUNTS[kind]:
+            self._leases.visited(watched)
             self._connections_changed.set()
 
-    def tunnel(
-        self,
-        workspace_id: str,
-        profile: ActivityProfile,
-        head: RequestHead,
-        mode: ActivityMode = ActivityMode.TRAFFIC,
-        idle_seconds: int = IDLE_TIMER_SECONDS,
-    ) -> "Watch":
+    def tunnel(self, watched: Watched, head: RequestHead) -> "Watch":
         """The observer of a WebSocket that was opened."""
-        tally = self._tallies(workspace_id)
+        tally = self._tallies(watched.workspace_id)
         tally.counts[Kind.OPENED] += 1
         tally.input = self._clock.now()
-        watched = Watched(workspace_id, profile, mode, idle_seconds)
         self._leases.opened(watched)
         self._connections_changed.set()
-        path, _, query = head.target.partition(b"?")
-        if path.startswith(b"/w/"):
-            path = path[len(workspace_id) + 3 :]
+        path, _, query = _inside(watched, head)
         return Watch(self, watched, path, query)
 
     def _kind(self, profile: ActivityProfile, method: bytes, path: bytes, query: bytes) -> Kind:
@@ -180,6 +161,14 @@ class Recorder:
             await self._leases.leave()
         except Unreachable as e:
             log.warning("Activity of the last moments is lost: Redis does not answer", error=str(e))
+
+
+def _inside(watched: Watched, head: RequestHead) -> tuple[bytes, bytes, bytes]:
+    """Path and query, without the part that says which workspace."""
+    target = head.target
+    if target.startswith(b"/w/"):
+        target = target[len(watched.workspace_id) + 3 :]
+    return target.partition(b"?")
 
 
 class Watch:

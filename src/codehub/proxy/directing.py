@@ -3,15 +3,17 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
-from codehub import logs
+from codehub import ids, logs
+from codehub.activity.recorder import Recorder
 from codehub.auth.credentials import CHANNEL as PEOPLE_CHANNEL
 from codehub.auth.credentials import Credentials
 from codehub.auth.revocations import Revocations
 from codehub.auth.service import People
 from codehub.clock import Clock
 from codehub.db import Database, Listener
+from codehub.db.redis import open_redis
 from codehub.errors import StartError, UnavailableError
 from codehub.gate import origins, passes
 from codehub.proxy.director import Activity, WorkspaceDirector
@@ -24,18 +26,23 @@ from codehub.templates.loader import Templates
 from codehub.workspaces import events
 from codehub.workspaces.entering import Entering
 from codehub.workspaces.service import Workspaces
+from codehub.workspaces.timetable import Timetable
 
 log = logs.get()
 CONNECTIONS = 4
 LOOK_SECONDS = 5.0
 
 
-def directing(settings: Settings, clock: Clock, api: Address, activity: Activity) -> Directing:
+def directing(settings: Settings, clock: Clock, api: Address, activity: Activity | None = None) -> Directing:
+    """`activity`: who is told what people do; unless it is given, each worker has a recorder of its own."""
+
     @asynccontextmanager
     async def directed(engine: Engine) -> AsyncIterator[WorkspaceDirector]:
         storage, key = settings.storage, settings.auth.secret_key
-        if not (storage.database_url and key):
-            raise StartError("set CODEHUB_DATABASE_URL and CODEHUB_SECRET_KEY, or use `codehub serve`")
+        if not (storage.database_url and storage.redis_url and key):
+            raise StartError(
+                "set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `codehub serve`"
+            )
         database = await Database.open(storage.database_url, size=CONNECTIONS)
         listener = Listener(storage.database_url, clock)
         where = origins.of(settings)
@@ -43,6 +50,8 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
         templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
         workspaces = Workspaces(database, clock, settings.limits, templates)
         people = People(database, clock, settings.auth, credentials)
+        client = open_redis(storage.redis_url)
+        recorder = Recorder(client, clock, ids.new(16), settings.activity)
         director = WorkspaceDirector(
             engine,
             api,
@@ -54,7 +63,8 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
             revocations=Revocations(database, clock),
             entering=Entering(database, clock, workspaces, people, isolated=where.isolated),
             templates=templates,
-            activity=activity,
+            timetable=Timetable(settings.ttl, settings.activity, templates),
+            activity=activity or recorder,
             open_routes=lambda changed: Routes(database, clock, changed),
         )
         watcher = Watcher(director, clock)
@@ -66,11 +76,13 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
             await director.routes.start()
             watcher.start()
             listener.start()
-            yield director
+            async with nullcontext() if activity else recorder.run():
+                yield director
         finally:
             await listener.stop()
             await watcher.stop()
             await director.routes.stop()
+            await client.aclose()
             await database.close()
 
     return directed

@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple, Protocol
 
+from codehub.activity.model import Watched
 from codehub.auth.credentials import Credentials
 from codehub.auth.model import Caller, Scope
 from codehub.auth.revocations import Revocations
@@ -27,6 +28,7 @@ from codehub.templates.loader import Templates
 from codehub.templates.model import ActivityProfile, Template, WakeOn
 from codehub.workspaces.entering import Entering
 from codehub.workspaces.routing import Entry
+from codehub.workspaces.timetable import Timetable
 
 WORKSPACE = re.compile(rb"/w/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=[/?]|\Z)")
 OURS = (b"/_codehub/", b"/static/", b"/favicon.ico")  # the platform's, on workspaces' origins
@@ -43,17 +45,17 @@ WENT_AWAY, NOT_ALLOWED = 1001, 1008  # WebSocket's codes
 class Activity(Protocol):
     """Where people's doings are noted: every request and every message of a WebSocket. It must not wait."""
 
-    def request(self, workspace_id: str, profile: ActivityProfile, head: RequestHead, /) -> None: ...
+    def request(self, watched: Watched, head: RequestHead, /) -> None: ...
 
-    def tunnel(self, workspace_id: str, profile: ActivityProfile, head: RequestHead, /) -> Observer | None: ...
+    def tunnel(self, watched: Watched, head: RequestHead, /) -> Observer | None: ...
 
 
 class Unwatched:
     """Nobody asks what people do."""
 
-    def request(self, workspace_id: str, profile: ActivityProfile, head: RequestHead, /) -> None: ...
+    def request(self, watched: Watched, head: RequestHead, /) -> None: ...
 
-    def tunnel(self, _workspace_id: str, _profile: ActivityProfile, _head: RequestHead, /) -> None:
+    def tunnel(self, _watched: Watched, _head: RequestHead, /) -> None:
         return None
 
 
@@ -79,6 +81,7 @@ class WorkspaceDirector:
         revocations: Revocations,
         entering: Entering,
         templates: Templates,
+        timetable: Timetable,
         activity: Activity,
         open_routes: Callable[[Callable[[Route, Entry], None]], Routes],
     ) -> None:
@@ -92,6 +95,7 @@ class WorkspaceDirector:
         self._revoked = revocations
         self._entering = entering
         self._templates = templates
+        self._timetable = timetable
         self._activity = activity
         self.routes = open_routes(self._on_change)
         self._hosts: dict[bytes, str | None] = {}
@@ -205,8 +209,7 @@ class WorkspaceDirector:
         answering = entry.address is not None
         found = rules.outcome(entry.phase, entry.operation, entry.desired, answering=answering, wakes=wakes)
         if found is Outcome.FORWARD:
-            profile = template.activity_profile if template else ActivityProfile.PLAIN
-            self._activity.request(entry.id, profile, head)
+            self._activity.request(route.watched or self._watch(route), head)
             forward = route.forwards.get(entrant.key) or self._forward(route, entrant, template)
             return self._with_scope(forward, entry.id) if b"service-worker" in head.block.index else forward
         if _is_page(head):
@@ -216,18 +219,26 @@ class WorkspaceDirector:
     def _forward(self, route: Route, entrant: Entrant, template: Template | None) -> Forward:
         entry = route.entry
         assert entry.address is not None  # noqa: S101 (it answers)
-        profile = template.activity_profile if template else ActivityProfile.PLAIN
+        watched = route.watched or self._watch(route)
         forward = Forward(
             Address(entry.address["socket"] or "", entry.address["host"] or "", entry.address["port"] or 0),
             f"{entry.id}/{entrant.key}",
             strip_prefix=f"/w/{entry.id}".encode() if template and template.strip_prefix else b"",
             hygiene=HYGIENE,
-            observe=lambda head: self._activity.tunnel(entry.id, profile, head),
-            drop=frozenset() if profile is ActivityProfile.PLAIN else COMPRESSION,
+            observe=lambda head: self._activity.tunnel(route.watched or self._watch(route), head),
+            drop=frozenset() if watched.profile is ActivityProfile.PLAIN else COMPRESSION,
         )
         route.forwards[entrant.key] = forward
         self._inside[entrant.key] = max(entrant, self._inside.get(entrant.key, entrant), key=lambda e: e.expires)
         return forward
+
+    def _watch(self, route: Route) -> Watched:
+        entry = route.entry
+        terms = self._timetable.of_template(entry.template)
+        own = entry.standby_ttl_seconds
+        seconds = terms.standby_seconds if own is None else own
+        route.watched = Watched(entry.id, terms.profile, terms.mode, seconds)
+        return route.watched
 
     def _with_scope(self, forward: Forward, id_: str) -> Forward:
         """What a workspace says of its service workers' scope is dropped; on its own origin we grant it its path."""

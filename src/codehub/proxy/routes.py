@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable
 
 from codehub import logs
+from codehub.activity.model import Watched
 from codehub.clock import Clock
 from codehub.db import Database
 from codehub.errors import UnavailableError
@@ -26,12 +27,13 @@ REMEMBER = 10_000  # workspaces that do not run
 class Route:
     """One workspace and what hangs on it."""
 
-    __slots__ = ("entry", "forwards", "waiting")
+    __slots__ = ("entry", "forwards", "waiting", "watched")
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.forwards: dict[str, Forward] = {}  # by whoever entered: a session or a token
         self.waiting: set[asyncio.Future[None]] = set()
+        self.watched: Watched | None = None  # as activity is told of it
 
     async def change(self) -> None:
         """Until the next one."""
@@ -44,6 +46,7 @@ class Route:
 
     def become(self, entry: Entry) -> None:
         self.entry = entry
+        self.watched = None
         for future in self.waiting:
             if not future.done():
                 future.set_result(None)

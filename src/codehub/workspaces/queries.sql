@@ -185,14 +185,14 @@ SELECT pg_notify('codehub_wishes', '');
 -- name: routes_in_use
 -- What runs or is about to: the proxy knows these by heart, the others when somebody asks for them.
 SELECT w.id, w.owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
-       array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests
+       w.standby_ttl_seconds, array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests
 FROM workspaces w
 WHERE w.observed_status = 'RUNNING'
    OR (w.health_status = 'OK' AND w.deleted_at IS NULL AND w.desired_state = 'RUNNING');
 
 -- name: routes_of
 SELECT w.id, w.owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
-       array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests
+       w.standby_ttl_seconds, array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests
 FROM workspaces w
 WHERE w.id = ANY ($1::text[]);
 

@@ -23,6 +23,7 @@ class Entry:
     operation: Operation
     desired: Desired
     address: Mapping[str, Any] | None
+    standby_ttl_seconds: int | None
 
 
 def _entry(record: Mapping[str, Any]) -> Entry:
@@ -34,6 +35,7 @@ def _entry(record: Mapping[str, Any]) -> Entry:
         Operation(record["operation"]),
         Desired(record["desired_state"]),
         record["address"],
+        record["standby_ttl_seconds"],
     )
 
 
