@@ -160,7 +160,7 @@ async def test_a_guest_comes_in_and_is_out_when_it_is_over(lab: Lab) -> None:
     async with lab.browser("admin") as owner, lab.browser("mina") as guest:
         shares = f"{lab.url}/api/v1/workspaces/{w.id}/shares"
         async with owner.post(shares, json={"user": "nobody-at-all"}) as answer:
-            assert answer.status == 400
+            assert answer.status == 404
         async with owner.post(shares, json={"user": "mina"}) as answer:
             assert answer.status == 204
         async with guest.get(f"{lab.url}/api/v1/workspaces?shared=true") as answer:

@@ -74,7 +74,7 @@ class Entering:
         if user == w.owner:
             raise InvalidRequestError(f"{user} owns it already", field="user")
         if not await self._people.is_active(user):
-            raise InvalidRequestError(f"there is nobody called {user[:63]!r} who could come", field="user")
+            raise NotFoundError(f"there is nobody called {user[:63]!r} who could come")
         async with self._database.transaction() as c:
             now = self._clock.now()
             if await c.execute(sql.add_share, id_, user, now) == "INSERT 0 1":
