@@ -128,9 +128,7 @@ class Reader:
             look=look,
             sign=describe.SIGNS[look],
             state=self.words.say(f"state_{describe.state(w)}"),
-            now=describe.trash_line(w, self.words, self.now, trash_seconds)
-            if look is describe.Look.TRASH
-            else describe.now_line(w, self.words, self.now, position),
+            now=describe.now_line(w, self.words, self.now, position=position, trash_seconds=trash_seconds),
             next=describe.next_line(w, self.words, self.now, self.services.timetable.sleeps_at(w)),
             bar=describe.progress(w) if look is describe.Look.MOVING and describe.progress(w)[1] else None,
             kind=template.title if template else w.template,

@@ -5,18 +5,21 @@ the back button. What was refused is told by the address (`?at=…&problem=…`)
 `static/codehub.js` sends the same forms, and puts what changed of the same pages into the one that is open.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends, Request
+from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
+from codehub import ids
 from codehub.auth import rules as auth_rules
 from codehub.auth.model import Caller
-from codehub.errors import CodeHubError, InvalidRequestError, UnauthenticatedError
+from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError, UnauthenticatedError
 from codehub.web import boards
 from codehub.web.access import visitor
 from codehub.web.rendering import render
@@ -31,6 +34,7 @@ PATIENCE_SECONDS, PAUSE_SECONDS = 8.0, 0.25  # how long a request waits for the 
 KEEP_AWAKE = timedelta(hours=1)
 LOG_BYTES = 65536
 NAME_LENGTH = 100
+ONCE_SECONDS = 3600  # how long a form that was sent is remembered
 
 
 async def _person(request: Request) -> Caller:
@@ -73,6 +77,7 @@ async def show(request: Request, caller: Caller) -> Response:
         kinds=reader.kinds(),
         name=query.get("name") or reader.new_name(board.cards),
         chosen=query.get("template"),
+        once=ids.new(),
         then="everybody" if board.everybody else "",
     )
 
@@ -108,13 +113,33 @@ async def show_log(request: Request, caller: Person, id: str) -> Response:  # no
 async def create(request: Request, caller: Person, form: Posted) -> Response:
     """And open it. What was typed comes back when it is refused."""
     services: Services = request.app.state.services
+    key = f"codehub:form:{caller.name}:{form.get('once', '')[:64]}"
+    if (before := await _sent_before(services, key)) is not None:
+        return RedirectResponse(before, 303)
     try:
         new = NewWorkspace(_name(form), form.get("template", ""))
         made = await services.workspaces.create(caller, new)
     except CodeHubError as e:
         typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
         return _back("/", problem=_code(e), **typed)
+    with contextlib.suppress(RedisError, OSError):
+        await services.redis.set(key, f"/w/{made.id}/", ex=ONCE_SECONDS)
     return RedirectResponse(f"/w/{made.id}/", 303)
+
+
+async def _sent_before(services: Services, key: str) -> str | None:
+    """Where a form led that was sent before, by a double click: every form shown has a number of its own.
+
+    While the first is still at work it is the dashboard, where the workspace appears. Without Redis each is the first.
+    """
+    if key.endswith(":"):
+        return None
+    try:
+        first = await services.redis.set(key, "/", nx=True, ex=ONCE_SECONDS)
+        before: Any = None if first else await services.redis.get(key) or b"/"
+        return before.decode() if before else None
+    except (RedisError, OSError):
+        return None
 
 
 @router.post("/do/{id}/{verb}")
@@ -158,7 +183,9 @@ def _back(path: str, **said: str | None) -> Response:
 def _code(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
-    return {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY"}.get(errors[0]["field"], error.code)
+    return {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY", "owner": "OWNER"}.get(
+        errors[0]["field"], error.code
+    )
 
 
 def _name(form: Form) -> str:
@@ -203,6 +230,16 @@ async def _restore(services: Services, caller: Caller, id_: str, form: Form) -> 
     await services.workspaces.restore(caller, id_, form.get("archive_key", ""))
 
 
+async def _share(services: Services, caller: Caller, id_: str, form: Form) -> None:
+    guest = form.get("user", "").strip()
+    if guest == (await services.workspaces.get(caller, id_)).owner:
+        raise InvalidRequestError("it is theirs", field="owner")
+    try:
+        await services.entering.share(caller, id_, guest)
+    except NotFoundError as e:  # it is there, so it is the guest who is not
+        raise InvalidRequestError("there is nobody of that name", field="user") from e
+
+
 VERBS: Mapping[str, Act] = {
     "start": _wish(Desired.RUNNING),
     "stop": _wish(Desired.STANDBY),
@@ -216,6 +253,6 @@ VERBS: Mapping[str, Act] = {
     "restore": lambda services, caller, id_, form: services.workspaces.restore(
         caller, id_, form.get("archive_key", "")
     ),
-    "share": lambda services, caller, id_, form: services.entering.share(caller, id_, form.get("user", "").strip()),
+    "share": _share,
     "unshare": lambda services, caller, id_, form: services.entering.unshare(caller, id_, form.get("user", "")),
 }

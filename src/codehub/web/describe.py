@@ -65,7 +65,7 @@ def is_rising(w: Workspace) -> bool:
 # --- now and next ---------------------------------------------------------------------------------------------------
 
 
-def now_line(w: Workspace, words: Words, now: datetime, position: int | None = None) -> str:
+def now_line(w: Workspace, words: Words, now: datetime, *, position: int | None = None, trash_seconds: int = 0) -> str:
     if w.failures and is_rising(w):
         return words.say("now_again_once") if w.failures == 1 else words.say("now_again", n=w.failures)
     if position and waits(w):
@@ -77,6 +77,9 @@ def now_line(w: Workspace, words: Words, now: datetime, position: int | None = N
             return progress_line(w, words, now) or words.say(f"now_{moving}")
         case "wrong":
             return words.say(f"files_{files(w)}")
+        case "trash":
+            until = (w.deleted_at or now) + timedelta(seconds=trash_seconds)
+            return words.say("now_trash" if until > now else "now_trash_soon", until=words.time(until, now))
         case other:
             return words.say(f"now_{other}")
 
@@ -104,15 +107,10 @@ def next_line(w: Workspace, words: Words, now: datetime, sleeps_at: datetime | N
     if look(w) is not Look.RUNNING:
         return None
     if w.keep_awake_until and w.keep_awake_until > now:
-        return words.say("next_awake", until=words.time(w.keep_awake_until, now))
+        return words.say("next_awake", until=words.time(max(w.keep_awake_until, sleeps_at or now), now))
     if sleeps_at is None:
         return None
-    return words.say("next_sleeps", at=words.time(sleeps_at, now), since=words.time(w.last_access_at, now))
-
-
-def trash_line(w: Workspace, words: Words, now: datetime, trash_seconds: int) -> str:
-    until = w.deleted_at + timedelta(seconds=trash_seconds) if w.deleted_at else now
-    return words.say("now_trash", until=words.time(until, now)) if until > now else words.say("now_trash_soon")
+    return words.say("next_sleeps", at=words.time(sleeps_at, now), since=words.time(w.idle_since, now))
 
 
 # --- what went wrong ------------------------------------------------------------------------------------------------
