@@ -11,7 +11,7 @@ import pytest
 from codehub.supervisor.privileges import enter, needed_trees, service_account, view_for
 
 ROOT = pathlib.Path(__file__).parents[2]
-ISOLATION = ("tests/runtimes/test_isolation.py", "tests/runtimes/test_refusals.py")
+ISOLATION = tuple(f"tests/runtimes/test_{name}.py" for name in ("isolation", "refusals", "pieces"))
 # What keeps people apart every time; the whole contract in `make soak`.
 FILES = [
     pytest.param(ISOLATION, id="isolation"),

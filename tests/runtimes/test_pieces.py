@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from codehub.errors import NotFoundError, StartError
-from codehub.runtimes import cgroups, ide_install, sandbox, uids
+from codehub.runtimes import cgroups, files, ide_install, sandbox, uids
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.sandbox import Machine, Room
 from codehub.runtimes.shepherd.log_files import LogFiles
@@ -188,3 +188,19 @@ def test_an_installed_ide_appears_whole_and_replaces_an_older_one(tmp_path: path
 async def test_what_can_not_be_installed_is_said(tmp_path: pathlib.Path) -> None:
     with pytest.raises(StartError, match="emacs cannot be installed"):
         await ide_install.install("emacs", tmp_path, print)
+
+
+def test_folders_that_their_owner_has_closed_are_removed_all_the_same(tmp_path: pathlib.Path) -> None:
+    """Root is not stopped by them, an ordinary user is: this file runs as both."""
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o500)
+    home = tmp_path / "home"
+    (home / "closed" / "deeper").mkdir(parents=True)
+    (home / "closed" / "deeper" / "note").write_text("x")
+    (home / "closed" / "link").symlink_to(outside)
+    for folder, mode in ((home / "closed" / "deeper", 0o000), (home / "closed", 0o444), (home, 0o000)):
+        folder.chmod(mode)
+    files.remove_tree(home)
+    assert not home.exists()
+    assert outside.stat().st_mode & 0o777 == 0o500  # what a link points at keeps its rights
+    files.remove_tree(home)  # gone already

@@ -38,8 +38,17 @@ def sync_folder(path: pathlib.Path) -> None:
 
 
 def remove_tree(path: pathlib.Path) -> None:
-    """By `rm`, which goes as deep as a home can be made; Python's own way ends at the depth of its stack."""
-    _run("rm", "-rf", "--one-file-system", "--", str(path))
+    """By `rm`, which goes as deep as a home can be made; Python's own way ends at the depth of its stack.
+
+    Folders that their owner has closed stop everybody but root: they are opened, and then it is tried again.
+    """
+    remove = ("rm", "-rf", "--one-file-system", "--", str(path))
+    try:
+        _run(*remove)
+    except RuntimeFailureError:
+        with contextlib.suppress(RuntimeFailureError):  # what matters is whether it can be removed now
+            _run("chmod", "-R", "u+rwx", "--", str(path))
+        _run(*remove)
 
 
 def give_tree(path: pathlib.Path, uid: int, gid: int) -> None:
