@@ -3,6 +3,7 @@
 Tests here run in one event loop (`pytestmark = IN_ONE_LOOP`), because a browser lives in the loop it was started from.
 """
 
+import asyncio
 import contextlib
 import pathlib
 import shutil
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
@@ -85,13 +87,43 @@ class Lab:
                 link: str = (await answer.json())["url"]
                 return link
 
+    async def workspace(self, owner: str, name: str, template: str, state: str) -> str:
+        """Made by a program of theirs; wait for it to be so, except for an IDE that never runs."""
+        async with (
+            self.platform.client() as admin,
+            admin.post(f"/api/v1/users/{owner}/tokens", json={}) as answer,
+        ):
+            token = (await answer.json())["token"]
+        async with self.platform.client(token) as client:
+            wanted = {"name": name, "template": template, "desired_state": state}
+            async with client.post("/api/v1/workspaces", json=wanted) as answer:
+                assert answer.status == 201
+                id_: str = (await answer.json())["id"]
+            async with asyncio.timeout(WAIT_MS / 1000):
+                while template != "hangs" and (await self._state(client, id_)) != (state, "NONE"):
+                    await asyncio.sleep(0.05)
+        return id_
+
+    async def _state(self, client: aiohttp.ClientSession, id_: str) -> tuple[str, str]:
+        async with client.get(f"/api/v1/workspaces/{id_}") as answer:
+            w = await answer.json()
+            return w["phase"], w["operation"]
+
+    async def rename(self, id_: str, name: str) -> None:
+        """By somebody else's hand."""
+        async with (
+            self.platform.client() as admin,
+            admin.patch(f"/api/v1/workspaces/{id_}", json={"name": name}) as answer,
+        ):
+            assert answer.status == 200
+
 
 @pytest.fixture(scope="module")
 def small_platform() -> Iterator[Platform]:
     folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
     folder.chmod(0o755)
     templates = write_templates(folder / "templates")
-    with running(folder / "data", CODEHUB_TEMPLATES_DIR=str(templates)) as started:
+    with running(folder / "data", CODEHUB_TEMPLATES_DIR=str(templates), CODEHUB_MAX_RUNNING_PER_USER="2") as started:
         yield started
     shutil.rmtree(folder, ignore_errors=True)
 

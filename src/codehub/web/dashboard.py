@@ -183,9 +183,8 @@ def _back(path: str, **said: str | None) -> Response:
 def _code(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
-    return {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY", "owner": "OWNER"}.get(
-        errors[0]["field"], error.code
-    )
+    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY", "owner": "OWNER"}
+    return fields.get(errors[0]["field"], error.code)
 
 
 def _name(form: Form) -> str:
