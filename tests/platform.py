@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, ClassVar
 
 import aiohttp
@@ -43,6 +43,7 @@ class Platform:
     """
 
     seed: ClassVar[pathlib.Path | None] = None  # of this test run
+    before: Callable[[], None] | None = None  # called in its first process, before anything else
 
     def __init__(self, data_dir: pathlib.Path, *, first_start: bool = False, **env: str) -> None:
         self.data_dir = data_dir
@@ -65,13 +66,21 @@ class Platform:
         self.url = found[1]
         return self
 
-    def launch(self) -> None:
+    def prepare(self) -> None:
         if self._seeded and self.seed and not self.data_dir.exists():
             copy_seed(self.seed, self.data_dir)
+
+    def launch(self) -> None:
+        self.prepare()
         with self._output.open("wb") as out, self._errors.open("ab") as err:
             # A session of its own, so that the whole tree can be found and nothing else is hit.
             self.process = subprocess.Popen(
-                [*CODEHUB, "serve"], env=self._env, stdout=out, stderr=err, start_new_session=True
+                [*CODEHUB, "serve"],
+                env=self._env,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                preexec_fn=self.before,  # noqa: PLW1509 (there is one thread)
             )
 
     def output(self) -> str:

@@ -173,7 +173,7 @@ class RuntimeConfig:
     isolation: str = setting(
         "CODEHUB_ISOLATION",
         "auto",
-        "How workspaces are kept apart: auto takes bubblewrap, else namespaces, else refuses to start any; "
+        "How workspaces are kept apart: auto takes bubblewrap, else namespaces, else lets only admins start one; "
         "bubblewrap or namespaces insist on one; none runs them unprotected.",
         check=one_of("auto", "bubblewrap", "namespaces", "none"),
     )

@@ -1,5 +1,6 @@
-"""Where workspaces cannot be kept apart nothing is started, unless an operator says that this is wanted."""
+"""Where workspaces cannot be kept apart only an admin's own are started, unless an operator wants all to be."""
 
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -18,7 +19,7 @@ from tests.servers import environment
 
 ROOT = pathlib.Path(__file__).parents[2]
 ASK = """
-import asyncio, pathlib, sys
+import asyncio, dataclasses, pathlib, sys
 from codehub.runtimes.base import IsolationUnavailableError
 from tests.contracts.harness import open_runtime
 from tests.contracts.workloads import server, workload
@@ -30,6 +31,9 @@ async def main():
     except IsolationUnavailableError as e:
         print(e)
     print((await runtime.isolation()).kind, dict(await runtime.containers()))
+    await runtime.start(dataclasses.replace(workload(server()), trusted=True))
+    print(list(await runtime.containers()))
+    await runtime.stop("w1", 10)
 asyncio.run(main())
 """
 
@@ -47,8 +51,9 @@ async def test_bubblewrap_that_is_insisted_on_must_be_there(without_bubblewrap: 
     async with fresh_runtime("bubblewrap") as (runtime, _):
         assert (await runtime.isolation()).kind is None
         await runtime.create_volume("w1", "g1")
-        with pytest.raises(IsolationUnavailableError, match="bubblewrap is not installed"):
-            await runtime.start(workload(server()))
+        for trusted in (False, True):
+            with pytest.raises(IsolationUnavailableError, match="bubblewrap is not installed"):
+                await runtime.start(dataclasses.replace(workload(server()), trusted=trusted))
         assert await runtime.containers() == {}
 
 
@@ -68,7 +73,7 @@ def give_up_namespaces() -> None:
     pathlib.Path("/proc/sys/user/max_user_namespaces").write_text("0")
 
 
-def test_a_machine_without_namespaces_refuses(data_dir: pathlib.Path) -> None:
+def test_a_machine_without_namespaces_refuses_all_but_an_admins_own(data_dir: pathlib.Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ASK, str(data_dir)],
         cwd=ROOT,
@@ -78,9 +83,11 @@ def test_a_machine_without_namespaces_refuses(data_dir: pathlib.Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    refusal, last = done.stdout.splitlines()
-    assert "nothing can keep workspaces apart here" in refusal
-    assert last == "None {}"
+    refusal, nothing, admins = done.stdout.splitlines()
+    assert "nothing can keep workspaces apart here, so only admins may start one" in refusal
+    assert "CODEHUB_ISOLATION=none" in refusal
+    assert nothing == "None {}"
+    assert admins == "['w1']"
 
 
 async def test_unprotected_workspaces_run_when_that_is_wanted() -> None:

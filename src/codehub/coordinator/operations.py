@@ -15,10 +15,13 @@ from codehub.errors import UnavailableError
 from codehub.runtimes.base import Container, Runtime, RuntimeFailureError, StartFailedError, Workload
 from codehub.settings import CoordinatorConfig
 from codehub.templates.loader import Templates
+from codehub.workspaces import store
 from codehub.workspaces.model import Operation, Workspace
 
 # A small program answers at once and a large one after seconds: ask often first, then less.
 FIRST_POLL, LAST_POLL = 0.01, 0.25
+# Without complaint and before it answered: nearly always a program that forks and lets its first process go.
+BACKGROUND_HINT = " (an IDE has to stay in the foreground: with its first process everything in the workspace ends)"
 Progress = Callable[[int, int], Awaitable[None]]
 
 
@@ -102,7 +105,7 @@ class Operations:
         """Start, then wait until it answers or is gone again."""
         template = self._templates.require(w.template)
         self._answered.pop(w.id, None)
-        await self._runtime.start(Workload(w.id, w.owner, template))
+        await self._runtime.start(Workload(w.id, w.owner, template, trusted=await self._is_trusted(w)))
         pause = FIRST_POLL
         while True:
             container = (await self._runtime.containers()).get(w.id)
@@ -114,6 +117,10 @@ class Operations:
                 return
             await self._clock.sleep(pause)
             pause = min(pause * 1.3, LAST_POLL)
+
+    async def _is_trusted(self, w: Workspace) -> bool:
+        async with self._lease.database.connection() as c:
+            return await store.owned_by_admin(c, w.id)
 
     async def _archive(self, w: Workspace) -> None:
         """Contract: `archive_key` committed, then volume deleted, by the generation we packed."""
@@ -147,4 +154,5 @@ class Operations:
 
 def _last_words(code: int | None, log_tail: str) -> str:
     shown = "unknown" if code is None else code
-    return f"it ended with exit code {shown}. Its last words: {log_tail[-2000:].strip() or '(none)'}"
+    hint = BACKGROUND_HINT if code == 0 else ""
+    return f"it ended with exit code {shown}{hint}. Its last words: {log_tail[-2000:].strip() or '(none)'}"

@@ -18,7 +18,11 @@ async def isolation(settings: Settings) -> Finding:
         runtime = ProcessRuntime(pathlib.Path(nothing), settings.runtime, account, SystemClock())
         found = await runtime.isolation()
     if found.kind is None:
-        advice = "Install bubblewrap, or allow user namespaces; until then no workspace is started."
+        who = "only admins" if settings.runtime.isolation == "auto" else "nobody"
+        advice = (
+            f"Install bubblewrap, or allow user namespaces; until then {who} can start workspaces. "
+            "CODEHUB_ISOLATION=none lets everybody, and everybody can then read everything."
+        )
         return fail("isolation", found.reason, advice)
     if settings.runtime.isolation == "none":
         return warn("isolation", "switched off: workspaces can read each other", "Unset CODEHUB_ISOLATION.")

@@ -27,6 +27,7 @@ from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.isolation import Isolation
 from codehub.runtimes.layout import Layout, Place
 from codehub.runtimes.sandbox import Room
+from codehub.runtimes.shepherd.spec import PLAIN
 from codehub.runtimes.volumes import Meta, Volumes
 from codehub.supervisor.privileges import Account
 from codehub.templates.model import Template
@@ -34,6 +35,7 @@ from codehub.templates.model import Template
 ANSWER_SECONDS = 1.0
 WRITING_SECONDS = 5.0
 EXIT_TAIL = 4096
+AUTO = "auto"  # of CODEHUB_ISOLATION
 
 
 class ProcessRuntime:
@@ -112,9 +114,7 @@ class ProcessRuntime:
             return
         if running:
             await asyncio.to_thread(lifecycle.clear_up, place, running)
-        setting = await self._look_around()
-        if setting.isolation.kind is None:
-            raise IsolationUnavailableError(f"nothing can keep workspaces apart here: {setting.isolation.reason}")
+        setting = self._as_far_as_trusted(await self._look_around(), workload_)
         process = workload.process_of(workload_)
         meta = await asyncio.to_thread(self._volumes.meta, workload_.workspace_id)
         await self._check_quota(workload_)
@@ -200,6 +200,21 @@ class ProcessRuntime:
         machine = isolation.look(self._layout.data_dir, self._layout.sockets.parent)
         found = isolation.find(self._config, machine)
         return workload.Setting(self._layout.data_dir, self._config, self._account, found, machine)
+
+    def _as_far_as_trusted(self, setting: workload.Setting, workload_: Workload) -> workload.Setting:
+        """Where nothing keeps workspaces apart an admin may run one: they can read everything anyway. Others may not.
+
+        What an operator insists on (bubblewrap, namespaces) is insisted on for everybody.
+        """
+        if setting.isolation.kind is not None:
+            return setting
+        if workload_.trusted and self._config.isolation == AUTO:
+            return dataclasses.replace(setting, isolation=Isolation(PLAIN, setting.isolation.reason))
+        raise IsolationUnavailableError(
+            f"nothing can keep workspaces apart here, so only admins may start one ({setting.isolation.reason}). "
+            "Ask your admin to install bubblewrap, to allow user namespaces, or, where everybody may read everything, "
+            "to set CODEHUB_ISOLATION=none"
+        )
 
     async def _check_quota(self, workload_: Workload) -> None:
         allowed = workload_.template.limits.disk_mb

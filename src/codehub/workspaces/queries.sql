@@ -14,6 +14,13 @@ SELECT * FROM workspaces WHERE id = $1 FOR UPDATE;
 -- For the controller: somebody's request holds the row only for a moment, the next tick looks again.
 SELECT * FROM workspaces WHERE id = $1 FOR UPDATE SKIP LOCKED;
 
+-- name: owned_by_admin
+-- Of somebody who may do everything anyway.
+SELECT EXISTS (
+    SELECT FROM workspaces w JOIN users u ON u.name = w.owner
+    WHERE w.id = $1 AND u.role = 'admin' AND u.deactivated_at IS NULL
+);
+
 -- name: page
 SELECT * FROM workspaces
 WHERE ($1::text IS NULL OR owner = $1)

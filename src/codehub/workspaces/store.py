@@ -95,6 +95,10 @@ async def page_history(c: Connection, id_: str, before: int, limit: int) -> list
     return rows(Entry, await c.fetch(sql.page_history, id_, before, limit))
 
 
+async def owned_by_admin(c: Connection, id_: str) -> bool:
+    return bool(await c.fetchval(sql.owned_by_admin, id_))
+
+
 async def known(c: Connection, ids: Collection[str]) -> set[str]:
     return {record["id"] for record in await c.fetch(sql.known, list(ids))}
 
