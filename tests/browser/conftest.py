@@ -123,7 +123,12 @@ def small_platform() -> Iterator[Platform]:
     folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
     folder.chmod(0o755)
     templates = write_templates(folder / "templates")
-    with running(folder / "data", CODEHUB_TEMPLATES_DIR=str(templates), CODEHUB_MAX_RUNNING_PER_USER="2") as started:
+    with running(
+        folder / "data",
+        CODEHUB_TEMPLATES_DIR=str(templates),
+        CODEHUB_MAX_RUNNING_PER_USER="2",
+        CODEHUB_DRAIN_SECONDS="1",  # open event streams would hold the end up for the whole of it
+    ) as started:
         yield started
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,6 +1,6 @@
 """Every page in every state, language, scheme and width: nothing sticks out, all has a name, all is legible.
 
-With CODEHUB_SCREENSHOTS=folder the pictures are kept there, to be looked at.
+With CODEHUB_SCREENSHOTS=folder the pictures are kept there, to be looked at; `home` is the one in the README.
 """
 
 import itertools
@@ -134,6 +134,7 @@ async def entry_page(request: Request, kind: str) -> Response:
 def pages_of(gallery: Gallery) -> dict[str, str]:
     ids = gallery.ids
     return {
+        "home": "/",
         "dashboard": f"/?at={ids['Final project']}&problem=RUNNING_LIMIT",
         "deleted": f"/?at={ids['Old notes']}&done=deleted",
         "wrong-details": f"/workspaces/{ids['Chatbot']}",
@@ -183,7 +184,7 @@ async def test_every_page_is_whole_named_and_legible(
 
 async def look(page: Page, name: str, language: str, scheme: str, width: int) -> list[str]:
     if PICTURES:
-        await page.screenshot(path=f"{PICTURES}/{name}-{language}-{scheme}-{width}.png", full_page=True)
+        await page.screenshot(path=f"{PICTURES}/{name}-{language}-{scheme}-{width}.png", full_page=name != "home")
     assert await page.get_attribute("html", "lang") == language
     complaints: list[str] = await page.evaluate(CHECKS)
     return [f"{name}: {complaint}" for complaint in complaints]
