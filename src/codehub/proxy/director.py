@@ -7,6 +7,7 @@ is not a page gets a short answer from here. Nothing on the way of a request to 
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from math import inf
 from typing import NamedTuple, Protocol
 
@@ -21,11 +22,11 @@ from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
 from codehub.gate.rules import Outcome
 from codehub.proxy import answers, excuses, headers
-from codehub.proxy.model import Address, Answer, Decision, Failure, Forward, Hold, Observer, RequestHead
+from codehub.proxy.model import Address, Answer, Block, Decision, Failure, Forward, Hold, Observer, RequestHead
 from codehub.proxy.routes import Route, Routes
 from codehub.proxy.server import Engine
 from codehub.templates.loader import Templates
-from codehub.templates.model import ActivityProfile, Template, WakeOn
+from codehub.templates.model import ActivityProfile, WakeOn
 from codehub.workspaces.entering import Entering
 from codehub.workspaces.routing import Entry
 from codehub.workspaces.timetable import Timetable
@@ -38,7 +39,8 @@ HYGIENE = headers.workspace_hygiene(OUR_COOKIES | {b"codehub_language"}, b"codeh
 COMPRESSION = frozenset({b"sec-websocket-extensions"})
 HOLD_SECONDS = 60.0
 LOOK_UP_SECONDS = 5.0
-REMEMBER = 20_000  # Cookie headers, and Hosts
+REMEMBER = 20_000  # Cookie headers
+LONGEST = 67  # bytes of a path that say which workspace, with one after them
 WENT_AWAY, NOT_ALLOWED = 1001, 1008  # WebSocket's codes
 
 
@@ -65,6 +67,14 @@ class Entrant(NamedTuple):
     person: str
     key: str  # the session's or token's id
     expires: float  # seconds since 1970
+
+
+class Visit(NamedTuple):
+    """Who comes to which workspace, as far as the headers say. All the requests of a page share it."""
+
+    id: str
+    entrant: Entrant | None  # holds a pass for it, which may be over
+    foreign: bool  # another site's page uses it
 
 
 class WorkspaceDirector:
@@ -98,53 +108,52 @@ class WorkspaceDirector:
         self._timetable = timetable
         self._activity = activity
         self.routes = open_routes(self._on_change)
-        self._hosts: dict[bytes, str | None] = {}
+        self._visit_again = lru_cache(maxsize=512)(self._visit)
         self._entrants: dict[tuple[str, bytes], Entrant | None] = {}
         self._inside: dict[str, Entrant] = {}  # by key
 
     # Every request.
 
     def decide(self, head: RequestHead) -> Decision:
-        own = self._workspace_of(head.block.host)
         target = head.target
         if not target.startswith(b"/w/"):
+            own = self._workspace_of(head.block)
             return self._api if own is None or target.startswith(OURS) else _elsewhere(own, target)
-        match = WORKSPACE.match(target)
+        end = target.find(b"/", 3, LONGEST)
+        look = self._visit_again if head.block.small else self._visit
+        visit = look(head.block, head.method, target[:end] if end > 0 else target[:LONGEST])
+        if visit is None:
+            return self._api if _is_page(head) else excuses.UNKNOWN
+        entrant = visit.entrant
+        if entrant is None or entrant.key in self._revoked.ids or entrant.expires <= self._clock.now().timestamp():
+            return self._in_place(visit.id, head)
+        return excuses.FOREIGN if visit.foreign else self._enter(visit.id, entrant, head)
+
+    def _visit(self, block: Block, method: bytes, path: bytes) -> Visit | None:
+        """None: there can be no such workspace here."""
+        own = self._workspace_of(block)
+        match = WORKSPACE.match(path)
         id_ = match[1].decode() if match else ""
         if not id_ or (own is not None and own != id_):
-            return self._api if _is_page(head) else excuses.UNKNOWN
+            return None
         if own is None and self._origins.isolated:
-            return self._in_place(id_, head)
-        entrant = self._entrant(id_, head)
-        if entrant is None:
-            return self._in_place(id_, head)
-        if self._comes_from_elsewhere(head):
-            return excuses.FOREIGN
-        return self._enter(id_, entrant, head)
+            return Visit(id_, None, foreign=False)
+        return Visit(id_, self._entrant(id_, block), foreign=_comes_from_elsewhere(block, method))
 
-    def _workspace_of(self, host: bytes) -> str | None:
-        try:
-            return self._hosts[host]
-        except KeyError:
-            if len(self._hosts) >= REMEMBER:
-                self._hosts.clear()
-            found = self._hosts[host] = self._origins.workspace_of(host.decode("latin-1"))
-            return found
+    def _workspace_of(self, block: Block) -> str | None:
+        return self._origins.workspace_of(block.host.decode("latin-1"))
 
-    def _entrant(self, id_: str, head: RequestHead) -> Entrant | None:
-        """Whoever holds a good pass for this workspace."""
-        cookie = head.block.index.get(b"cookie")
+    def _entrant(self, id_: str, block: Block) -> Entrant | None:
+        cookie = block.index.get(b"cookie")
         if cookie is None:
             return None
         try:
-            entrant = self._entrants[id_, cookie]
+            return self._entrants[id_, cookie]
         except KeyError:
             if len(self._entrants) >= REMEMBER:
                 self._entrants.clear()
             entrant = self._entrants[id_, cookie] = self._read_pass(id_, cookie)
-        if entrant is None or entrant.key in self._revoked.ids or entrant.expires <= self._clock.now().timestamp():
-            return None
-        return entrant
+            return entrant
 
     def _read_pass(self, id_: str, cookie: bytes) -> Entrant | None:
         for value in self._pass.findall(cookie):
@@ -152,12 +161,6 @@ class WorkspaceDirector:
             if found and found.workspace_id == id_:
                 return Entrant(found.person, found.session_id, found.expires)
         return None
-
-    def _comes_from_elsewhere(self, head: RequestHead) -> bool:
-        get = head.block.index.get
-        followed = get(b"sec-fetch-dest", b"document") == b"document" and _is_page(head)
-        origin, site = get(b"origin", b""), get(b"sec-fetch-site", b"")
-        return rules.comes_from_elsewhere(origin, site, head.block.host, followed=followed, upgrade=head.upgrade)
 
     # Bearers of tokens, and nobody.
 
@@ -204,20 +207,26 @@ class WorkspaceDirector:
         entry = route.entry
         if entrant.person not in entry.people:
             return self._api if _is_page(head) else excuses.UNKNOWN
-        template = self._templates.find(entry.template)
-        wakes = template is not None and template.wake_on is WakeOn.ANY
-        answering = entry.address is not None
-        found = rules.outcome(entry.phase, entry.operation, entry.desired, answering=answering, wakes=wakes)
+        found = route.outcome or self._weigh(route)
         if found is Outcome.FORWARD:
             self._activity.request(route.watched or self._watch(route), head)
-            forward = route.forwards.get(entrant.key) or self._forward(route, entrant, template)
+            forward = route.forwards.get(entrant.key) or self._forward(route, entrant)
             return self._with_scope(forward, entry.id) if b"service-worker" in head.block.index else forward
         if _is_page(head):
             return self._api
         return found if found in (Outcome.HOLD, Outcome.WAKE) else excuses.OF[found]
 
-    def _forward(self, route: Route, entrant: Entrant, template: Template | None) -> Forward:
+    def _weigh(self, route: Route) -> Outcome:
         entry = route.entry
+        template = self._templates.find(entry.template)
+        wakes = template is not None and template.wake_on is WakeOn.ANY
+        answering = entry.address is not None
+        found = rules.outcome(entry.phase, entry.operation, entry.desired, answering=answering, wakes=wakes)
+        route.outcome = found
+        return found
+
+    def _forward(self, route: Route, entrant: Entrant) -> Forward:
+        entry, template = route.entry, self._templates.find(route.entry.template)
         assert entry.address is not None  # noqa: S101 (it answers)
         watched = route.watched or self._watch(route)
         forward = Forward(
@@ -300,9 +309,20 @@ async def _settled(decision: Decision) -> Forward | Answer:
 
 
 def _is_page(head: RequestHead) -> bool:
-    get = head.block.index.get
+    return _navigates(head.block, head.method)
+
+
+def _navigates(block: Block, method: bytes) -> bool:
+    get = block.index.get
     mode, dest, accept = get(b"sec-fetch-mode", b""), get(b"sec-fetch-dest", b""), get(b"accept", b"")
-    return rules.is_navigation(head.method, mode, dest, accept, upgrade=head.upgrade)
+    return rules.is_navigation(method, mode, dest, accept, upgrade=block.upgrade and method == b"GET")
+
+
+def _comes_from_elsewhere(block: Block, method: bytes) -> bool:
+    get = block.index.get
+    followed = get(b"sec-fetch-dest", b"document") == b"document" and _navigates(block, method)
+    origin, site, upgrade = get(b"origin", b""), get(b"sec-fetch-site", b""), block.upgrade and method == b"GET"
+    return rules.comes_from_elsewhere(origin, site, block.host, followed=followed, upgrade=upgrade)
 
 
 def _elsewhere(id_: str, target: bytes) -> Answer:

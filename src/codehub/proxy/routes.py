@@ -14,6 +14,7 @@ from codehub.activity.model import Watched
 from codehub.clock import Clock
 from codehub.db import Database
 from codehub.errors import UnavailableError
+from codehub.gate.rules import Outcome
 from codehub.proxy.model import Forward
 from codehub.workspaces import routing
 from codehub.workspaces.routing import Entry, Position
@@ -27,13 +28,15 @@ REMEMBER = 10_000  # workspaces that do not run
 class Route:
     """One workspace and what hangs on it."""
 
-    __slots__ = ("entry", "forwards", "waiting", "watched")
+    __slots__ = ("entry", "forwards", "outcome", "waiting", "watched")
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.forwards: dict[str, Forward] = {}  # by whoever entered: a session or a token
         self.waiting: set[asyncio.Future[None]] = set()
+        # What follows from the entry, until it changes.
         self.watched: Watched | None = None  # as activity is told of it
+        self.outcome: Outcome | None = None  # what a request gets
 
     async def change(self) -> None:
         """Until the next one."""
@@ -46,7 +49,7 @@ class Route:
 
     def become(self, entry: Entry) -> None:
         self.entry = entry
-        self.watched = None
+        self.watched = self.outcome = None
         for future in self.waiting:
             if not future.done():
                 future.set_result(None)
