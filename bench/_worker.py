@@ -1,0 +1,35 @@
+"""One worker of the proxy, as `codehub proxy` runs it, on a socket it inherits: `python bench/_worker.py FD on|off`.
+
+`_proxies` starts it. The second argument says whether activity is recorded.
+"""
+
+import asyncio
+import os
+import pathlib
+import socket
+import sys
+
+import uvloop
+
+from codehub import logs
+from codehub import settings as config
+from codehub.clock import SystemClock
+from codehub.proxy import role
+from codehub.proxy.directing import directing
+from codehub.proxy.director import Unwatched
+from codehub.proxy.model import Address
+
+
+async def work(fd: int, *, watched: bool) -> None:
+    settings = config.load(dict(os.environ))
+    logs.configure(settings.log, "proxy")
+    clock, nowhere = SystemClock(), pathlib.Path("/nowhere")  # no page is asked for
+    listener = socket.socket(fileno=fd)
+    listener.setblocking(False)
+    director = directing(settings, clock, Address(path=str(nowhere)), None if watched else Unwatched())
+    await role.run(settings, clock, listener, nowhere, directing=director)
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work(int(sys.argv[1]), watched=sys.argv[2] == "on"))
