@@ -1,8 +1,10 @@
 """zstd around the tar stream, for `worker`: several threads on the way in, one beside the reader on the way out."""
 
+import gzip
 import os
 import queue
 import threading
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import zstandard
@@ -26,6 +28,11 @@ def compressor(output: BinaryIO) -> zstandard.ZstdCompressionWriter:
     parameters = zstandard.ZstdCompressionParameters.from_level(LEVEL, threads=threads, write_checksum=True, **TUNING)
     context = zstandard.ZstdCompressor(compression_params=parameters)
     return context.stream_writer(output, write_size=CHUNK, closefd=False)
+
+
+def gzipped(output: BinaryIO) -> gzip.GzipFile:
+    """For people: every system opens it with a click. Fast rather than small, and without the time of day."""
+    return gzip.GzipFile(fileobj=output, mode="wb", compresslevel=1, mtime=0)
 
 
 class Decompressed:
@@ -57,6 +64,12 @@ class Decompressed:
         taken = memoryview(self._chunk)[self._position : self._position + most]
         self._position += len(taken)
         return taken
+
+    def chunks(self) -> Iterator[bytes]:
+        """All of it, for who need not understand it."""
+        while self._advance():
+            self._position = len(self._chunk)
+            yield self._chunk
 
     def finish(self) -> None:
         """Nothing may come after the end; the compressed stream is read to its own, for whoever sends it."""

@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -162,7 +162,7 @@ class ObjectStore:
         size = await self._size(key)
         return bytes(await self._range(key, 0, min(size, SMALL))) if size else b""
 
-    async def stream(self, key: str) -> AsyncIterator[memoryview]:
+    async def stream(self, key: str) -> AsyncGenerator[memoryview, None]:
         """An object from its beginning to its end; the next ranges are on their way while one is worked on."""
         size = await self._size(key)
         starts = iter(range(0, size, RANGE))

@@ -1,12 +1,14 @@
 """Writes a directory tree as a tar stream. Runs in `worker`, a process of its own; `service` sends the bytes on.
 
 The order is fixed (names sorted, what is not a directory first) and nothing of the moment goes in, so that packing an
-unchanged tree again gives the same bytes. The container is stopped while we read: a file that changes or vanishes all
-the same means that the picture is not one moment's, and the whole is tried again later.
+unchanged tree again gives the same bytes. For an archive the container is stopped while we read: a file that changes or
+vanishes all the same means that the picture is not one moment's, and the whole is tried again later. A download or a
+backup may be `live`: then each file is as it was when we came by, and the tar is sound whatever happens meanwhile.
 
 Memory grows with the largest directory and with the number of files that have several names, not with bytes.
 """
 
+import errno
 import os
 import stat
 import sys
@@ -26,6 +28,8 @@ NAMED_AT_MOST = 100
 _QUIET = os.O_NOATIME if os.geteuid() == 0 else 0
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | _QUIET
 _KEPT_XATTRS = ("user.", "system.posix_acl_")
+# It is not there any more, or a link or a pipe by now.
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ESTALE}
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 _ENCODING = sys.getfilesystemencoding()  # os.fsencode does the same, three times as slowly
@@ -54,9 +58,10 @@ class _Level:
 class Packer:
     """One walk over a tree; `done` may be read from another thread for progress."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, *, live: bool = False) -> None:
         self.done = Packed()
         self._write = write
+        self._live = live
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._first_names: dict[tuple[int, int], bytes] = {}  # of files with several names
@@ -80,11 +85,15 @@ class Packer:
             level = levels[-1]
             if level.subdirectories:
                 name = level.subdirectories.pop()
-                fd, lent_mode = _open(name, descent.fd, DIRECTORY_FLAGS | _QUIET)
+                try:
+                    fd, lent_mode = _open(name, descent.fd, DIRECTORY_FLAGS | _QUIET)
+                except OSError as e:
+                    self._vanished(e)
+                    continue
                 descent.enter(fd)
                 levels.append(self._open_level(fd, level.prefix + os.fsencode(name) + b"/", lent_mode))
                 continue
-            _check_unchanged(level.before, os.fstat(descent.fd), level.prefix)
+            self._check_unchanged(level.before, os.fstat(descent.fd), level.prefix)
             if level.lent_mode is not None:
                 os.fchmod(descent.fd, level.lent_mode)
             levels.pop()
@@ -107,10 +116,15 @@ class Packer:
         for item in entries:
             if item.is_dir(follow_symlinks=False):
                 subdirectories.append(item.name)
-            elif item.is_file(follow_symlinks=False):
-                self._file(fd, item.name, prefix + item.name.encode(_ENCODING, "surrogateescape"))
-            else:
-                self._other(fd, item, prefix + os.fsencode(item.name))
+                continue
+            path = prefix + item.name.encode(_ENCODING, "surrogateescape")
+            try:
+                if item.is_file(follow_symlinks=False):
+                    self._file(fd, item.name, path)
+                else:
+                    self._other(fd, item, path)
+            except OSError as e:
+                self._vanished(e)
         subdirectories.reverse()
         return _Level(status, prefix, subdirectories, lent_mode)
 
@@ -123,6 +137,8 @@ class Packer:
             status = os.fstat(fd)
             if status.st_nlink > 1 and self._linked(status, path):
                 return
+            if self._live and not stat.S_ISREG(status.st_mode):
+                return  # a pipe by now
             size = status.st_size
             names = os.listxattr(fd)
             if names or size > CHUNK or status.st_blocks * 512 < size or lent_mode is not None:
@@ -135,7 +151,8 @@ class Packer:
                 os.fchmod(fd, lent_mode)
             os.close(fd)
         if len(content) != size or after.st_mtime_ns != status.st_mtime_ns or after.st_size != size:
-            raise SourceChangedError(f"{os.fsdecode(path)!r} changed while it was archived")
+            self._changed(path, "changed")
+            size = len(content)
         mtime = status.st_mtime_ns
         self._buffer.append(tar.describe_file(path, status.st_mode & 0o7777, status.st_uid, status.st_gid, size, mtime))
         self._buffer.append(content)
@@ -160,14 +177,15 @@ class Packer:
             os.lseek(fd, pieces[index], os.SEEK_SET)
             self._copy(fd, pieces[index + 1], path)
         self._emit(tar.padding(entry.size))
-        _check_unchanged(before, os.fstat(fd), path)
+        self._check_unchanged(before, os.fstat(fd), path)
         self.done.files += 1
 
     def _copy(self, fd: int, size: int, path: bytes) -> None:
         while size:
             content = os.read(fd, min(size, CHUNK))
             if not content:
-                raise SourceChangedError(f"{os.fsdecode(path)!r} became shorter while it was archived")
+                self._changed(path, "became shorter")
+                content = bytes(min(size, CHUNK))  # what was announced has to follow
             self._emit(content)
             self.done.bytes += len(content)
             size -= len(content)
@@ -181,12 +199,24 @@ class Packer:
                 shown = path.decode("utf-8", "backslashreplace")
                 self.done.left_out.append(f"{_SPECIAL[kind]} {shown[-200:]}")
         elif kind != stat.S_IFLNK:
-            raise SourceChangedError(f"{os.fsdecode(path)!r} became something else while it was archived")
+            self._changed(path, "became something else")
         elif status.st_nlink == 1 or not self._linked(status, path):
             entry = _entry(path, tar.SYMLINK, status)
             entry.target = os.fsencode(os.readlink(item.name, dir_fd=directory))
             self._emit(tar.describe(entry))
             self.done.files += 1
+
+    def _vanished(self, error: OSError) -> None:
+        if not self._live or error.errno not in _GONE:
+            raise error
+
+    def _changed(self, path: bytes, how: str) -> None:
+        if not self._live:
+            raise SourceChangedError(f"{os.fsdecode(path)!r} {how} while it was archived")
+
+    def _check_unchanged(self, before: os.stat_result, after: os.stat_result, path: bytes) -> None:
+        if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
+            self._changed(path, "changed")
 
     def _linked(self, status: os.stat_result, path: bytes) -> bool:
         """Write a further name of a file that has gone in already; the first one is remembered."""
@@ -250,8 +280,3 @@ def _open(name: str, directory: int, flags: int) -> tuple[int, int | None]:
 def _kept(fd: int, names: list[str]) -> dict[str, bytes]:
     """What a person can set; privileges (security.*) and an administrator's notes (trusted.*) are not theirs."""
     return {name: os.getxattr(fd, name) for name in sorted(names) if name.startswith(_KEPT_XATTRS)}
-
-
-def _check_unchanged(before: os.stat_result, after: os.stat_result, path: bytes) -> None:
-    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
-        raise SourceChangedError(f"{os.fsdecode(path)!r} changed while it was archived")

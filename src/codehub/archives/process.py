@@ -9,6 +9,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,9 @@ def _write_all(fd: int, content: bytes | memoryview) -> None:
 class Worker:
     """A worker under way. Leave its context, by whatever door, and it is gone."""
 
-    def __init__(self, process: asyncio.subprocess.Process, pipe: _Pipe, progress: Progress, total: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pipes: "_Pipes", progress: Progress, total: int) -> None:
         self._process = process
-        self._pipe = pipe
+        self._pipes = pipes
         self._progress = progress
         self._total = total
         self._result: dict[str, Any] | None = None
@@ -83,21 +84,24 @@ class Worker:
 
     async def output(self) -> AsyncIterator[bytes]:
         """What the worker writes. Ends only when the worker has said that it is done; raises when it is not."""
-        while chunk := await self._pipe.read():
+        assert self._pipes.output  # noqa: S101 (asked only of who packs)
+        while chunk := await self._pipes.output.read():
             yield chunk
         await self.result()
 
     async def feed(self, chunk: bytes | memoryview) -> bool:
         """Give the worker more to read; False when it wants no more."""
+        assert self._pipes.source  # noqa: S101 (asked only of who reads an archive)
         try:
-            await self._pipe.write(chunk)
+            await self._pipes.source.write(chunk)
         except BrokenPipeError:
             return False
         return True
 
     async def end(self) -> None:
         """There is no more to read."""
-        await self._pipe.close()
+        if self._pipes.source:
+            await self._pipes.source.close()
 
     async def result(self) -> dict[str, Any]:
         await asyncio.shield(self._listener)  # a caller who gives up does not silence the worker
@@ -116,7 +120,7 @@ class Worker:
         # Its reports end when it does. asyncio does not call a process ended before its pipes are read to their end.
         await asyncio.gather(self._listener, return_exceptions=True)
         await self._process.wait()
-        await self._pipe.close()
+        await self._pipes.close()
 
     async def _listen(self) -> None:
         assert self._process.stderr is not None  # noqa: S101
@@ -133,8 +137,28 @@ class Worker:
             self._error = said if "error" in said else self._error
 
 
-def packing(source: Path, progress: Progress) -> contextlib.AbstractAsyncContextManager[Worker]:
-    return _running("pack", {"source": str(source)}, progress, 0)
+@dataclass(frozen=True)
+class _Pipes:
+    """Our ends: what the worker reads from us, and what it writes to us."""
+
+    source: _Pipe | None
+    output: _Pipe | None
+
+    async def close(self) -> None:
+        for pipe in (self.source, self.output):
+            if pipe:
+                await pipe.close()
+
+
+def packing(
+    source: Path, progress: Progress, *, live: bool = False, gzip: bool = False
+) -> contextlib.AbstractAsyncContextManager[Worker]:
+    return _running("pack", {"source": str(source), "live": live, "gzip": gzip}, progress, 0)
+
+
+def recompressing() -> contextlib.AbstractAsyncContextManager[Worker]:
+    """An archive as it is stored goes in, one that everybody can open comes out."""
+    return _running("recompress", {}, model.no_progress, 0)
 
 
 def unpacking(
@@ -146,18 +170,17 @@ def unpacking(
 
 @contextlib.asynccontextmanager
 async def _running(job: str, arguments: dict[str, Any], progress: Progress, total: int) -> AsyncIterator[Worker]:
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, CHUNK)
-    ours, theirs = (reading, writing) if job == "pack" else (writing, reading)
-    pipe = _Pipe(ours)
+    source, stdin = _pipe_to_worker() if job != "pack" else (None, None)
+    output, stdout = _pipe_from_worker() if job != "unpack" else (None, None)
+    pipes = _Pipes(source, output)
     try:
-        process = await _start(job, arguments, theirs)
+        process = await _start(job, arguments, stdin, stdout)
     except BaseException:
-        os.close(theirs)
-        await pipe.close()
+        _close(stdin, stdout)
+        await pipes.close()
         raise
-    os.close(theirs)
-    worker = Worker(process, pipe, progress, total)
+    _close(stdin, stdout)
+    worker = Worker(process, pipes, progress, total)
     try:
         yield worker
     finally:
@@ -165,15 +188,39 @@ async def _running(job: str, arguments: dict[str, Any], progress: Progress, tota
         await asyncio.shield(asyncio.ensure_future(worker.close()))
 
 
-async def _start(job: str, arguments: dict[str, Any], pipe: int) -> asyncio.subprocess.Process:
+def _pipe_to_worker() -> tuple[_Pipe, int]:
+    reading, writing = _pipe()
+    return _Pipe(writing), reading
+
+
+def _pipe_from_worker() -> tuple[_Pipe, int]:
+    reading, writing = _pipe()
+    return _Pipe(reading), writing
+
+
+def _pipe() -> tuple[int, int]:
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, CHUNK)
+    return reading, writing
+
+
+def _close(*descriptors: int | None) -> None:
+    for fd in descriptors:
+        if fd is not None:
+            os.close(fd)
+
+
+async def _start(
+    job: str, arguments: dict[str, Any], stdin: int | None, stdout: int | None
+) -> asyncio.subprocess.Process:
     nothing = asyncio.subprocess.DEVNULL
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "codehub.archives.worker",
         json.dumps({"job": job, "arguments": arguments, "parent": os.getpid()}),
-        stdin=nothing if job == "pack" else pipe,
-        stdout=pipe if job == "pack" else nothing,
+        stdin=nothing if stdin is None else stdin,
+        stdout=nothing if stdout is None else stdout,
         stderr=asyncio.subprocess.PIPE,
         limit=_REPORT_LIMIT,
         env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ},

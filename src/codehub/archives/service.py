@@ -31,7 +31,7 @@ from codehub.archives.objects import AlreadyStoredError, ObjectStore
 _METAS_AT_ONCE = 8
 
 
-class _Digest:
+class Digest:
     """What went by: its checksum and its size."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ async def archive(
     key = model.data_key(key_base)
     # Without a meta this is what a failed attempt of our own left behind: nobody else writes below our epoch.
     await _clear(store, key_base)
-    digest = _Digest()
+    digest = Digest()
     async with process.packing(source, progress) as worker:
         step("packing")
         await store.put_stream(key, digest.of(worker.output()))
@@ -148,7 +148,7 @@ async def verify(store: ObjectStore, key: str) -> Meta:
 
 
 async def _check(store: ObjectStore, key: str, meta: Meta) -> None:
-    digest = _Digest()
+    digest = Digest()
     async for chunk in store.stream(key):
         await digest.add(chunk)
     if not digest.matches(meta):
@@ -175,7 +175,7 @@ async def restore(
     meta = await read_meta(store, key)
     if meta.content_bytes > quota.bytes or meta.files > quota.inodes:
         raise QuotaExceededError(f"{key} holds {meta.content_bytes} bytes in {meta.files} files, more than fit")
-    digest = _Digest()
+    digest = Digest()
     async with process.unpacking(into, owner, quota, progress, meta.content_bytes) as worker:
         step("unpacking")
         async for chunk in store.stream(key):

@@ -5,6 +5,7 @@ has no credentials and no connection), and because a process can be stopped at o
 goes through stdin or stdout; reports go to stderr, one JSON object a line.
 """
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -12,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -32,16 +33,36 @@ def report(**values: Any) -> None:
     os.write(2, json.dumps(values).encode() + b"\n")
 
 
-def pack(source: str) -> None:
+def pack(source: str, live: bool, gzip: bool) -> None:
     root = os.open(source, DIRECTORY_FLAGS)
     scanner = _start_scanner(root)
-    with open(1, "wb", buffering=0, closefd=False) as output, compress.compressor(output) as compressed:
-        packer = Packer(compressed.write)
+    with _output(gzip) as compressed:
+        packer = Packer(compressed.write, live=live)
         _tick(lambda: packer.done.bytes)
         done = packer.run(root)
     os.kill(scanner, signal.SIGKILL)
     os.waitpid(scanner, 0)
     report(result=asdict(done))
+
+
+def recompress() -> None:
+    """An archive as it is stored, to a form that everybody can open."""
+    with open(0, "rb", buffering=0, closefd=False) as compressed, _output(gzip=True) as output:
+        source = compress.Decompressed(compressed)
+        for chunk in source.chunks():
+            output.write(chunk)
+        while compressed.read(compress.CHUNK):  # whoever sends it compares it with its checksum, to its end
+            pass
+    report(result={})
+
+
+@contextlib.contextmanager
+def _output(gzip: bool) -> Iterator[Any]:
+    with (
+        open(1, "wb", buffering=compress.CHUNK if gzip else 0, closefd=False) as output,
+        compress.gzipped(output) if gzip else compress.compressor(output) as compressed,
+    ):
+        yield compressed
 
 
 def unpack(into: str, owner: list[int] | None, quota_bytes: int, quota_inodes: int) -> None:
@@ -60,7 +81,7 @@ def unpack(into: str, owner: list[int] | None, quota_bytes: int, quota_inodes: i
     report(result=asdict(done))
 
 
-JOBS: dict[str, Callable[..., None]] = {"pack": pack, "unpack": unpack}
+JOBS: dict[str, Callable[..., None]] = {"pack": pack, "unpack": unpack, "recompress": recompress}
 
 
 def _sync(fd: int) -> None:

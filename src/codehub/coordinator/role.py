@@ -15,6 +15,7 @@ from codehub.archives.objects import ObjectStore, open_store
 from codehub.clock import Clock
 from codehub.coordinator import disk, gc, housekeeping, trash
 from codehub.coordinator.controller import Controller
+from codehub.coordinator.downloads import Downloads
 from codehub.coordinator.driver import Driver, Loop
 from codehub.coordinator.homes import Homes
 from codehub.coordinator.leader import SESSION_SETTINGS, Leader, Lease
@@ -23,6 +24,7 @@ from codehub.coordinator.second_look import ByActivity
 from codehub.coordinator.ttl import TtlRunner
 from codehub.db import Database, Listener, migrate
 from codehub.db.redis import open_redis
+from codehub.embedded.datadir import DataDir
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.process import ProcessRuntime
@@ -67,7 +69,7 @@ class Coordinator:
         self._settings = settings
         self._clock = clock
         storage = settings.storage
-        account = service_account(settings.server.user)
+        self._account = account = service_account(settings.server.user)
         self._runtime: Runtime = ProcessRuntime(storage.data_dir, settings.runtime, account, clock)
         self._objects: ObjectStore = open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}")
         self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
@@ -91,8 +93,11 @@ class Coordinator:
             trash.loop(lease, finder, self._clock),
         ]
         self._driver = Driver(loops, self._clock)
+        downloads = Downloads(self._runtime, self._objects, self._settings.archives.max_downloads)
+        socket_ = DataDir(self._settings.storage.data_dir).downloads_socket
         try:
-            await self._driver.run()
+            async with downloads.serving(socket_, self._account):
+                await self._driver.run()
         finally:
             await controller.close()
 
@@ -102,7 +107,7 @@ class Coordinator:
 
     def _controller(self, lease: Lease, intake: Intake) -> Controller:
         config = self._settings.coordinator
-        homes = Homes(self._objects, self._templates, self._clock)
+        homes = Homes(self._objects, self._templates, self._clock, lease.database)
         operations = Operations(lease, self._runtime, homes, self._templates, self._clock, config)
         second_look = ByActivity(intake, self._clock, self._timetable)
         return Controller(lease, self._runtime, operations, self._clock, config, self.wake, second_look)

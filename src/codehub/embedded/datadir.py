@@ -56,6 +56,11 @@ class DataDir:
         return self.run / "api" / "api.sock"
 
     @property
+    def downloads_socket(self) -> pathlib.Path:
+        """Where the coordinator gives homes to the API."""
+        return self.api_socket.with_name("downloads.sock")
+
+    @property
     def database_url(self) -> str:
         return f"postgresql://codehub:{self.secret('postgres')}@/codehub?host={self.postgres_socket_dir}"
 

@@ -61,7 +61,7 @@ def create(
         w = await services.workspaces.create(caller, NewWorkspace(name, template, desired))
         typer.echo(w.id)
         if wait:
-            await _until(services, w.id, {Phase(desired)})
+            await until(services, w.id, {Phase(desired)})
 
     with_services(work)
 
@@ -108,10 +108,10 @@ def rm(
         typer.confirm("This destroys the files for good. Go on?", abort=True)
 
     async def work(services: Services) -> None:
-        w = await _find(services, which)
-        await _patiently(lambda: services.workspaces.delete(operator(), w.id, purge=purge))
+        w = await find(services, which)
+        await patiently(lambda: services.workspaces.delete(operator(), w.id, purge=purge))
         if wait:
-            await _until(services, w.id, {Phase.DELETED})
+            await until(services, w.id, {Phase.DELETED})
 
     with_services(work)
 
@@ -121,8 +121,8 @@ def undelete(which: WHICH) -> None:
     """Bring it back from the trash."""
 
     async def work(services: Services) -> None:
-        w = await _find(services, which, deleted=True)
-        await _patiently(lambda: services.workspaces.undelete(operator(), w.id))
+        w = await find(services, which, deleted=True)
+        await patiently(lambda: services.workspaces.undelete(operator(), w.id))
         typer.echo("It is on its way back.")
 
     with_services(work)
@@ -135,7 +135,7 @@ def recover(
     """Clear an error, after its cause is gone."""
 
     async def work(services: Services) -> None:
-        w = await _find(services, which)
+        w = await find(services, which)
         await services.workspaces.recover(operator(), w.id, accept_loss=accept_loss)
         typer.echo("Recovered; what is found next decides the rest.")
 
@@ -147,7 +147,7 @@ def rename(which: WHICH, name: Annotated[str, typer.Argument(help="The new name.
     """Give it another name. Its id and address stay."""
 
     async def work(services: Services) -> None:
-        w = await _find(services, which)
+        w = await find(services, which)
         await services.workspaces.change(operator(), w.id, Details(name=name))
 
     with_services(work)
@@ -158,7 +158,7 @@ def history(which: WHICH) -> None:
     """What happened to it: who, when, why, how long."""
 
     async def work(services: Services) -> None:
-        w = await _find(services, which)
+        w = await find(services, which)
         table = Table("When", "Who", "What", "", "Why", "Took", box=None, pad_edge=False)
         for e in reversed(await services.workspaces.history(operator(), w.id, before=2**62, limit=500)):
             moved = f"{e.from_state or ''} → {e.to_state}" if e.to_state else ""
@@ -174,7 +174,7 @@ def logs(which: WHICH, follow: Annotated[bool, typer.Option("-f", "--follow", he
     """What its IDE printed."""
 
     async def work(services: Services) -> None:
-        w = await _find(services, which)
+        w = await find(services, which)
         async for piece in services.runtime.logs(w.id, follow=follow):
             sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
@@ -187,7 +187,7 @@ def open_(which: WHICH) -> None:
     """Print where it is opened in a browser."""
 
     async def work(services: Services) -> None:
-        w = await _find(services, which)
+        w = await find(services, which)
         typer.echo(f"{reached_at(services.settings)}/w/{w.id}/")
 
     with_services(work)
@@ -195,10 +195,10 @@ def open_(which: WHICH) -> None:
 
 def _ask(which: str, wanted: Desired, goal: set[Phase], *, wait: bool) -> None:
     async def work(services: Services) -> None:
-        w = await _find(services, which)
-        await _patiently(lambda: services.workspaces.request(operator(), w.id, wanted))
+        w = await find(services, which)
+        await patiently(lambda: services.workspaces.request(operator(), w.id, wanted))
         if wait:
-            await _until(services, w.id, goal)
+            await until(services, w.id, goal)
 
     with_services(work)
 
@@ -208,7 +208,7 @@ async def _all(services: Services, filters: Filters) -> list[Workspace]:
     return await services.workspaces.page(operator(), filters, after=first, limit=EVERYTHING)
 
 
-async def _find(services: Services, which: str, *, deleted: bool = False) -> Workspace:
+async def find(services: Services, which: str, *, deleted: bool = False) -> Workspace:
     found = [w for w in await _all(services, Filters(deleted=deleted)) if which in {w.id, w.name}]
     exact = [w for w in found if w.id == which]
     if len(exact or found) > 1:
@@ -218,7 +218,7 @@ async def _find(services: Services, which: str, *, deleted: bool = False) -> Wor
     return (exact or found)[0]
 
 
-async def _patiently(call: Callable[[], Awaitable[object]]) -> None:
+async def patiently(call: Callable[[], Awaitable[object]]) -> None:
     """An operation is not interrupted: wait for its end and ask again, so that the person need not."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
@@ -230,16 +230,23 @@ async def _patiently(call: Callable[[], Awaitable[object]]) -> None:
                 return
 
 
-async def _until(services: Services, id_: str, goal: set[Phase]) -> None:
+async def until(
+    services: Services, id_: str, goal: set[Phase], also: Callable[[Workspace], bool] = lambda _: True
+) -> None:
     with Console(stderr=True).status("…") as status:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 w = await services.workspaces.get(operator(), id_)
-                if w.phase in goal and w.operation is Operation.NONE:
+                if w.phase in goal and w.operation is Operation.NONE and also(w):
                     return
                 if w.phase is Phase.ERROR:
                     raise CodeHubError(f"{w.name}: {(w.error_info or {}).get('last_error', 'something went wrong')}")
-                status.update(
-                    w.operation.lower() if w.operation is not Operation.NONE else "waiting for the coordinator"
-                )
+                status.update(_what_is_going_on(w))
                 await services.clock.sleep(0.3)
+
+
+def _what_is_going_on(w: Workspace) -> str:
+    if w.operation is Operation.NONE:
+        return "waiting for the coordinator"
+    done, total = (w.progress or {}).get("bytes", 0), (w.progress or {}).get("total", 0)
+    return f"{w.operation.lower()} {100 * done // total} %" if total else w.operation.lower()

@@ -1,15 +1,20 @@
 """REST about what became of a home: restore points, going back to one, downloading it as one file."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
+from codehub.embedded.datadir import DataDir
 from codehub.web import paging
 from codehub.web.access import LoggedIn
 from codehub.web.problems import documented
 from codehub.wiring import Services
+from codehub.workspaces import downloads
 from codehub.workspaces.api import Id, WorkspaceDetail, detail
 from codehub.workspaces.model import RestorePoint
 
@@ -19,6 +24,20 @@ Key = Annotated[
     Field(min_length=1, max_length=300, pattern=r"^[a-z0-9./-]+$", examples=["k3jx7q2mzv5d/nq…/7/home.tar.zst"]),
 ]
 Cursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,17}\.[a-z0-9-]{1,63}$", description=paging.ABOUT)]
+
+
+class _Streaming(StreamingResponse):
+    """Closes the download however the answer ends, also when it never began."""
+
+    def __init__(self, begun: downloads.Download, headers: Mapping[str, str], media_type: str) -> None:
+        super().__init__(begun.pieces(), headers=headers, media_type=media_type)
+        self._begun = begun
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._begun.close()
 
 
 class RestorePointOut(BaseModel):
@@ -67,3 +86,42 @@ async def restore_workspace(request: Request, caller: LoggedIn, id: Id, how: Res
     """Go back to a restore point. What is there now is archived first: one can come back from going back."""
     services: Services = request.app.state.services
     return await detail(request, await services.workspaces.restore(caller, id, how.archive_key))
+
+
+@router.get(
+    "/workspaces/{id}/download",
+    response_class=StreamingResponse,
+    responses={
+        **documented(404, 409),
+        200: {
+            "content": {kind: {} for kind in downloads.MEDIA_TYPES.values()},
+            "description": "The home, as one file.",
+        },
+    },
+)
+async def download_workspace(
+    request: Request,
+    caller: LoggedIn,
+    id: Id,  # noqa: A002
+    format: Annotated[  # noqa: A002
+        Literal["tar.gz", "tar.zst"], Query(description="tar.gz opens everywhere; tar.zst is smaller and faster.")
+    ] = "tar.gz",
+    archive_key: Annotated[Key | None, Query(description="A restore point, instead of what is there now.")] = None,
+) -> Response:
+    """The whole home as one file, without starting it: running, asleep or archived.
+
+    Of one that is running, each file is as it was when it was read.
+    """
+    services: Services = request.app.state.services
+    w, source = await services.workspaces.download_source(caller, id, archive_key)
+    name = downloads.file_name(w, services.clock.now(), format)
+    headers = {
+        "content-disposition": downloads.disposition(name),
+        "content-encoding": "identity",  # it is compressed already
+        "x-accel-buffering": "no",
+    }
+    if request.state.head:
+        return Response(headers=headers, media_type=downloads.MEDIA_TYPES[format])
+    socket = DataDir(services.settings.storage.data_dir).downloads_socket
+    begun = await downloads.Download.begin(socket, id, source, format)
+    return _Streaming(begun, headers, downloads.MEDIA_TYPES[format])

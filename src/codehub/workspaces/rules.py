@@ -47,19 +47,36 @@ class Judgement:
     problem: Reason | None = None  # something no operation explains: health becomes ERROR
 
 
+def generation(op_id: str, epoch: int) -> str:
+    """What a volume is known by: the operation that made it, and the leader who carried that out.
+
+    Two leaders at the same operation make two generations, so that what the later one destroys, an earlier one who was
+    stopped and continued cannot make again under the same name.
+    """
+    return f"{op_id}-{epoch}"
+
+
+def made_by(op_id: str | None, generation: str) -> bool:
+    return op_id is not None and generation.partition("-")[0] == op_id
+
+
 def own(w: Workspace, seen: Observation) -> Observation:
     """What was seen, without volumes of a generation that the row does not know.
 
     A leader that was stopped and continued may make a volume long after everybody went on. It is nobody's home, and
     must not be taken for the person's. A first home is the exception: whoever makes it, it is empty.
     """
-    known = {w.volume_generation, w.op_id} - {None}
     first = w.operation is Operation.PROVISIONING and not w.volume_parked
-    if seen.volume is not None and seen.volume not in known and not first:
+    if seen.volume is not None and not knows(w, seen.volume) and not first:
         seen = replace(seen, volume=None, restored_from=None)
-    if seen.parked is not None and seen.parked not in known:
+    if seen.parked is not None and not knows(w, seen.parked):
         seen = replace(seen, parked=None)
     return seen
+
+
+def knows(w: Workspace, generation: str) -> bool:
+    """Is this the volume that was last seen, or one that the operation under way made?"""
+    return generation == w.volume_generation or made_by(w.op_id, generation)
 
 
 def judge(w: Workspace, seen: Observation) -> Judgement:
@@ -125,9 +142,10 @@ PLANS: tuple[Plan, ...] = (
     Plan("deleted with purge, STANDBY", lambda w: _deleted(w) and w.purge, Operation.DELETING),
     Plan("deleted, STANDBY", _deleted, Operation.ARCHIVING),
     Plan("in ERROR", lambda w: w.health_status is Health.ERROR, Operation.NONE),
+    # Whatever is wished: nobody deleted it, and what lies there may be in no archive.
     Plan(
-        "PENDING, wanted above, its volume in the trash",
-        lambda w: _at(w, Observed.PENDING) and _wants_more(w) and w.volume_parked,
+        "PENDING, its volume in the trash",
+        lambda w: _at(w, Observed.PENDING) and w.volume_parked,
         Operation.PROVISIONING,
     ),
     Plan(
@@ -201,7 +219,7 @@ def is_complete(w: Workspace, seen: Observation) -> bool:
         case Operation.STOPPING:
             return not seen.container and seen.volume is not None
         case Operation.ARCHIVING:
-            return archived_by(w) and seen.volume is None
+            return archived_by(w) and seen.volume is None and seen.parked is None
         case Operation.DELETING:
             return not seen.container and seen.volume is None
 
@@ -293,7 +311,7 @@ def volume_after(w: Workspace, seen: Observation, failure: Failure | None) -> tu
     """
     if failure is not None and failure.error_info["reason"] is Reason.DATA_LOST:
         return w.volume_generation, w.volume_parked
-    return seen.volume or seen.parked, seen.parked is not None
+    return seen.volume or seen.parked, seen.volume is None and seen.parked is not None
 
 
 # --- what may be asked ----------------------------------------------------------------------------------------------
@@ -364,3 +382,21 @@ def desired_after_undelete(w: Workspace) -> Desired:
     """What there is decides: a volume wakes as STANDBY, anything else rests as ARCHIVED."""
     has_volume = w.volume_parked or w.observed_status in {Observed.STANDBY, Observed.RUNNING}
     return Desired.STANDBY if has_volume else Desired.ARCHIVED
+
+
+MOVING_FILES = frozenset({Operation.PROVISIONING, Operation.RESTORING, Operation.ARCHIVING, Operation.DELETING})
+
+
+def download_source(w: Workspace) -> tuple[str | None, Verdict]:
+    """Where its files are now: (archive key, or None for the home itself), or why they cannot be had."""
+    if w.purge:
+        return None, Verdict(404, "NOT_FOUND")
+    if w.operation in MOVING_FILES:
+        return None, IN_PROGRESS
+    if w.observed_status in {Observed.STANDBY, Observed.RUNNING}:
+        return None, Verdict(200)
+    if w.health_status is Health.ERROR and (w.error_info or {}).get("reason") == Reason.DATA_LOST:
+        return None, Verdict(409, "DATA_LOST")  # an older copy only for who asks for it by name
+    if w.volume_parked:
+        return None, Verdict(409, "WORKSPACE_DELETED")
+    return w.archive_key, Verdict(200) if w.archive_key else Verdict(404, "NOT_FOUND")

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 from codehub import ids, metrics
+from codehub.audit import service as audit
 from codehub.auth.model import Caller
 from codehub.clock import Clock
 from codehub.db import Connection, Database
@@ -112,6 +113,28 @@ class Workspaces:
         await self.get(caller, id_)
         async with self._database.connection() as c:
             return await store.page_points(c, id_, keep, before, limit)
+
+    async def download_source(self, caller: Caller, id_: str, archive_key: str | None) -> tuple[Workspace, str | None]:
+        """Where its files are: an archive's key, or None for the home itself. Who took whose home is written down."""
+        async with self._database.transaction() as c:
+            found = await store.find(c, id_) if ids.is_label(id_) else None
+            w = self._visible(caller, found, id_)
+            if archive_key is not None:
+                if w.purge or (archive_key != w.archive_key and await store.find_point(c, id_, archive_key) is None):
+                    raise NotFoundError(f"this workspace has no restore point {archive_key[:200]}")
+                source: str | None = archive_key
+            else:
+                source, judged = rules.download_source(w)
+                if judged.code == "NOT_FOUND":
+                    raise NotFoundError("it has no files yet, or none any more")
+                if judged.code == "DATA_LOST":
+                    hint = "its files are gone: download a restore point by its key"
+                    raise DataLostError(hint, archive_key=w.archive_key)
+                if judged.code:
+                    raise REFUSALS[judged.code](_refusal(w, judged.code))
+            detail = {"owner": w.owner, "archive_key": source}
+            await audit.record(c, self._clock.now(), caller.origin, "workspace.download", id_, **detail)
+        return w, source
 
     async def start_position(self, w: Workspace) -> int | None:
         """How many are to be started before this one; None when it does not wait to be started."""

@@ -1,0 +1,71 @@
+"""A home as one file for its owner, in pieces as they are wanted: from its directory, or from its archive.
+
+The coordinator's `downloads` serves these to the API, and `codehub workspace download` writes them to a file. Whoever
+stops taking pieces stops the work; close the generator, and nothing of it is left.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from codehub.archives import process, service
+from codehub.archives.model import ArchiveCorruptedError, no_progress
+from codehub.archives.objects import ObjectStore
+
+PIECE = process.CHUNK
+
+
+async def of_home(home: Path, *, gzip: bool) -> AsyncGenerator[bytes, None]:
+    """Also while it is in use: each file as it is when we come by."""
+    async with process.packing(home, no_progress, live=True, gzip=gzip) as worker:
+        async for chunk in worker.output():
+            yield chunk
+
+
+async def of_archive(store: ObjectStore, key: str, *, gzip: bool) -> AsyncGenerator[bytes, None]:
+    """Compared with its checksum on the way: the end only comes when it was right."""
+    stored = verified(store, key)
+    if not gzip:
+        async for chunk in stored:
+            yield chunk
+        return
+    async with process.recompressing() as worker:
+        feeding = asyncio.create_task(_feed(worker, stored), name="archive to recompress")
+        try:
+            async for chunk in worker.output():
+                yield chunk
+            await feeding
+        except Exception:
+            if feeding.done() and not feeding.cancelled():
+                feeding.result()  # why it got nothing more to read says more than that it did not
+            raise
+        finally:
+            feeding.cancel()
+            await asyncio.gather(feeding, return_exceptions=True)
+
+
+async def verified(store: ObjectStore, key: str) -> AsyncGenerator[bytes, None]:
+    """An archive as it is stored; raises instead of ending when it is not what its meta says."""
+    meta = await service.read_meta(store, key)
+    digest = service.Digest()
+    async with contextlib.aclosing(store.stream(key)) as chunks:
+        async for chunk in chunks:
+            await digest.add(chunk)
+            yield bytes(chunk)
+    if not digest.matches(meta):
+        raise ArchiveCorruptedError(f"{key} is not what its meta says")
+
+
+async def _feed(worker: process.Worker, chunks: AsyncGenerator[bytes, None]) -> None:
+    try:
+        async with contextlib.aclosing(chunks):
+            async for chunk in chunks:
+                if not await worker.feed(chunk):
+                    return
+    except asyncio.CancelledError:
+        raise  # it may not be reading any more: whoever ends it closes the pipe
+    except Exception:
+        await worker.end()
+        raise
+    await worker.end()
