@@ -92,6 +92,8 @@ def test_when_it_sleeps_is_said_in_the_readers_time() -> None:
     assert describe.next_line(w, ENGLISH, NOW, None) is None
     awake = replace(w, keep_awake_until=NOW + timedelta(hours=10))
     assert describe.next_line(awake, ENGLISH, NOW, sleeps) == "Stays awake until tomorrow 00:30, as you asked."
+    held = replace(awake, keep_awake_reason="training")
+    assert describe.next_line(held, ENGLISH, NOW, sleeps) == "Stays awake until tomorrow 00:30: training."
     asleep = replace(w, phase=Phase.STANDBY, observed_status=Observed.STANDBY)
     assert describe.next_line(asleep, ENGLISH, NOW, sleeps) is None
 
@@ -149,8 +151,10 @@ def test_a_time_zone_is_the_browsers() -> None:
     assert zone("America/Argentina/Buenos_Aires") == ZoneInfo("America/Argentina/Buenos_Aires")
 
 
-def entry(event: str, reason: str = "", to_state: str | None = None, took: float | None = None) -> Entry:
-    return Entry(1, "w", NOW, "mina", event, None, to_state, reason, took, {})
+def entry(
+    event: str, reason: str = "", to_state: str | None = None, took: float | None = None, actor: str = "mina"
+) -> Entry:
+    return Entry(1, "w", NOW, actor, event, None, to_state, reason, took, {"seconds": 600})
 
 
 @pytest.mark.parametrize(
@@ -159,7 +163,10 @@ def entry(event: str, reason: str = "", to_state: str | None = None, took: float
         (entry("created", "created, to be RUNNING"), "mina created it"),
         (entry("wish", "asked by user", "RUNNING"), "mina asked for it to run"),
         (entry("wish", "asked by wake", "RUNNING"), "mina opened it, so it wakes"),
-        (entry("wish", "asked by ttl", "STANDBY"), "Put to sleep: nobody worked in it"),
+        (entry("wish", "idle for long", "STANDBY", actor="ttl"), "Put to sleep: nobody had typed for 10 min"),
+        (entry("wish", "asleep for long", "ARCHIVED", actor="ttl"), "Stored away: it had slept for 10 min"),
+        (entry("observed", "found so", "STANDBY"), "Found to be: Asleep"),
+        (entry("DataLost", "vanished"), "Its files have vanished from the disk. Nobody of CodeHub removed them."),
         (entry("STARTING", "observed to be done", "RUNNING", 3.2), "Running"),
         (entry("STARTING will be tried again", "StartFailed: no numpy"), "Did not work; tried again"),
         (entry("something new", "with its reason"), "something new"),

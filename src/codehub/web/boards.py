@@ -20,7 +20,7 @@ from codehub.workspaces.entering import Share
 from codehub.workspaces.model import RestorePoint, Workspace
 from codehub.workspaces.service import Filters
 
-MINE_AT_MOST, TRASH_AT_MOST, PAGE = 100, 30, 48
+MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES, PAGE = 100, 30, 20, 48
 HISTORY_LINES, POINTS, SHARES = 40, 20, 200
 ABOUT = {"jupyterlab": "kind_jupyterlab", "code-server": "kind_code_server", "terminal": "kind_terminal"}
 BEGINNING = paging.place(None)
@@ -109,10 +109,15 @@ class Reader:
 
     async def _trash(self) -> list[Card]:
         """Newest first, without what cannot come back."""
-        filters = Filters(self.caller.name, deleted=True)
-        found = await self.services.workspaces.page(self.caller, filters, after=BEGINNING, limit=200)
-        kept = sorted((w for w in found if not w.purge and w.deleted_at), key=lambda w: w.deleted_at or self.now)
-        return [self.card(w) for w in reversed(kept[-TRASH_AT_MOST:])]
+        filters, found, after = Filters(self.caller.name, deleted=True), list[Workspace](), BEGINNING
+        for _ in range(TRASH_PAGES):  # those emptied long ago are listed, too
+            page = await self.services.workspaces.page(self.caller, filters, after=after, limit=200)
+            found += [w for w in page if w.deleted_at and not w.purge and not w.emptied_at]
+            if len(page) < 200:
+                break
+            after = page[-1].created_at, page[-1].id
+        kept = sorted(found, key=lambda w: w.deleted_at or self.now, reverse=True)
+        return [self.card(w) for w in kept[:TRASH_AT_MOST]]
 
     async def _placed(self, w: Workspace) -> Card:
         mine = w.owner == self.caller.name

@@ -4,11 +4,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from codehub.web.describe import LOOKS
 from codehub.web.words import Words
-from codehub.workspaces.model import Entry, Operation
+from codehub.workspaces.model import DesiredBy, Entry, Operation, Phase, Reason
 
 # Events of `workspaces.service` whose sentence only needs to know who.
 BY_SOMEBODY = {"created", "delete", "purge", "undelete", "recover", "restore", "shared", "unshared"}
+OTHERS = {
+    "IDE ended": "event_ide_ended",
+    "observed": "event_observed",
+    "kept awake": "event_kept_awake",
+    "emptied": "event_emptied",
+}
+REASONS = {reason.value for reason in Reason}
+TIMER = "ttl"  # who puts to sleep and stores away when nobody comes
 DETAILED = ("event_ide_ended", "event_retry", "event_gave_up", "event_shared", "event_unshared", "event_restore")
 
 
@@ -29,16 +38,19 @@ def lines(entries: Iterable[Entry], words: Words, now: datetime) -> list[Line]:
 def _line(entry: Entry, words: Words, now: datetime) -> Line:
     key = _key(entry)
     known = key is not None and words.knows(key)
-    text = words.say(key, actor=entry.actor, state=entry.to_state or "") if key and known else entry.event
+    text = words.say(key, **_gaps(entry, words)) if key and known else entry.event
     took = words.say("event_took", span=words.span(entry.took_seconds)) if entry.took_seconds else None
-    says_more = not known or key in DETAILED
-    return Line(
-        words.time(entry.at, now),
-        entry.at.isoformat(),
-        text,
-        took,
-        entry.reason if says_more and entry.reason else None,
-    )
+    detail = entry.reason if not known or key in DETAILED else ""
+    return Line(words.time(entry.at, now), entry.at.isoformat(), text, took, detail or None)
+
+
+def _gaps(entry: Entry, words: Words) -> dict[str, str]:
+    state = entry.to_state if entry.to_state in Phase.__members__ else None
+    return {
+        "actor": entry.actor,
+        "state": words.say(f"state_{LOOKS[Phase(state)]}") if state else "",
+        "span": words.span(entry.detail.get("seconds") or 0),
+    }
 
 
 def _key(entry: Entry) -> str | None:
@@ -50,15 +62,17 @@ def _key(entry: Entry) -> str | None:
         return _wish(entry)
     if event in Operation.__members__:
         return f"event_{event.lower()}"
+    if event in REASONS:
+        return f"trouble_{event.lower()}"
     if event.endswith(" will be tried again"):
         return "event_retry"
     if event.endswith(" given up"):
         return "event_gave_up"
-    return {"IDE ended": "event_ide_ended", "observed": "event_observed"}.get(event)
+    return OTHERS.get(event)
 
 
 def _wish(entry: Entry) -> str:
-    if "wake" in entry.reason:
-        return "event_wish_by_wake"
     wanted = (entry.to_state or "").lower()
-    return f"event_wish_by_ttl_{wanted}" if "ttl" in entry.reason else f"event_wish_{wanted}"
+    if entry.actor == TIMER:
+        return f"event_wish_by_ttl_{wanted}"
+    return "event_wish_by_wake" if entry.reason == f"asked by {DesiredBy.WAKE}" else f"event_wish_{wanted}"

@@ -107,7 +107,9 @@ def next_line(w: Workspace, words: Words, now: datetime, sleeps_at: datetime | N
     if look(w) is not Look.RUNNING:
         return None
     if w.keep_awake_until and w.keep_awake_until > now:
-        return words.say("next_awake", until=words.time(max(w.keep_awake_until, sleeps_at or now), now))
+        until = words.time(max(w.keep_awake_until, sleeps_at or now), now)
+        why = w.keep_awake_reason
+        return words.say("next_awake_why", until=until, reason=why) if why else words.say("next_awake", until=until)
     if sleeps_at is None:
         return None
     return words.say("next_sleeps", at=words.time(sleeps_at, now), since=words.time(w.idle_since, now))
