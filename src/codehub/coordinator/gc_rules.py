@@ -11,6 +11,7 @@ from codehub import ids
 from codehub.archives.model import DATA_NAME, META_SUFFIX
 from codehub.runtimes.base import Piece
 from codehub.workspaces.model import Health, Observed, Operation
+from codehub.workspaces.rules import made_by
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def judge_piece(piece: Piece, w: Facts | None) -> Verdict:
         return orphan("its workspace was purged")
     if piece.generation in {w.volume_generation, ""}:
         return keep("it is somebody's home")
-    if w.operation is not Operation.NONE or w.health_status is Health.ERROR or piece.generation == w.op_id:
+    if w.operation is not Operation.NONE or w.health_status is Health.ERROR or made_by(w.op_id, piece.generation):
         return keep("the workspace's last operation may still need it")
     if piece.kind == "unpacked":
         return orphan("a restore that was given up has left it")

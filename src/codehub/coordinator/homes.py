@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import os
+import pathlib
 import shutil
 from collections.abc import AsyncIterator, Callable
 
@@ -50,7 +52,8 @@ class Homes:
         staged = await asyncio.to_thread(runtime.staging, w.id, made)
         try:
             async with self._reported(progress) as note:
-                await service.restore(self._store, w.archive_key, staged, None, await self._quota(w), note)
+                owner = await asyncio.to_thread(_owner_of, staged)
+                await service.restore(self._store, w.archive_key, staged, owner, await self._quota(w), note)
             await runtime.place_volume(w.id, made, staged, w.archive_key)
         except BaseException:
             await asyncio.to_thread(shutil.rmtree, staged, ignore_errors=True)
@@ -98,3 +101,9 @@ class Homes:
             await asyncio.gather(reporting, return_exceptions=True)
         if latest:
             await progress(*latest.pop())
+
+
+def _owner_of(staged: pathlib.Path) -> tuple[int, int] | None:
+    """As root, whoever the runtime has made this place for; else everything is ours anyway."""
+    info = staged.stat()
+    return (info.st_uid, info.st_gid) if os.geteuid() == 0 else None

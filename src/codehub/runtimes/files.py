@@ -52,8 +52,11 @@ def remove_tree(path: pathlib.Path) -> None:
 
 
 def give_tree(path: pathlib.Path, uid: int, gid: int) -> None:
-    """Change the owner of everything below, never of what a link points at."""
-    _run("chown", "-R", "-h", "-P", f"{uid}:{gid}", "--", str(path))
+    """What is root's becomes this user's, everything below; never what a link points at.
+
+    What is theirs already is left alone: a change of owner, even to the same one, would clear set-user-id bits.
+    """
+    _run("chown", "-R", "-h", "-P", "--from=0:0", f"{uid}:{gid}", "--", str(path))
 
 
 def _run(*command: str) -> None:
