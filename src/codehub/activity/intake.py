@@ -66,26 +66,25 @@ class Intake:
         self._away = False
         return Horizon(as_of, not_before, settled)
 
-    async def flushed(self) -> datetime:
-        """How far the slowest live proxy has flushed. Where there is none, there is nobody to wait for."""
-        now = self._clock.now()
-        live = await self._ask("ZRANGEBYSCORE", keys.PROXIES, f"({milliseconds(now)}", "+inf")
-        if not live:
-            return now
-        found = await self._ask("HMGET", keys.FLUSHED, *live)
-        return min([now, *(moment(int(ms or 0)) for ms in found)])
+    async def flushed(self) -> datetime | None:
+        """How far the slowest live proxy has flushed; None: there is none, so there is nobody to wait for."""
+        now = milliseconds(self._clock.now())
+        live = await self._ask("ZRANGEBYSCORE", keys.PROXIES, f"({now}", "+inf")
+        found = await self._ask("HMGET", keys.FLUSHED, *live) if live else []
+        return min((moment(int(ms or 0)) for ms in found), default=None)
 
     async def want_flush(self) -> None:
-        await self._client.set(keys.WANTED, milliseconds(self._clock.now()))
+        """From every proxy that has not flushed after this moment."""
+        await self._client.set(keys.WANTED, milliseconds(self._clock.now()) + 1)
 
     async def _gather(self, now: datetime) -> datetime:
         await self.want_flush()
         await scripts.run(self._client, "connections", "reap", milliseconds(now))
         waited = 0.0
-        while (flushed := await self.flushed()) < now and waited < PATIENCE_SECONDS:
+        while (flushed := await self.flushed()) and flushed < now and waited < PATIENCE_SECONDS:
             await self._clock.sleep(ASK_AGAIN_SECONDS)
             waited += ASK_AGAIN_SECONDS
-        return flushed
+        return min(flushed or now, now)
 
     async def _settled(self, now: datetime) -> bool:
         """For one lease after Redis began anew, or was away, proxies may not have registered again."""
@@ -121,12 +120,11 @@ class Intake:
     async def read(self, name: str) -> AsyncIterator[dict[str, datetime]]:
         """What is in one of them, a bounded number at a time. A clock that is ahead of ours is not believed."""
         for begin in itertools.count(0, CHUNK):
-            found = await self._ask("ZRANGE", name, begin, begin + CHUNK - 1, "WITHSCORES")
+            found: Any = await self._client.zrange(name, begin, begin + CHUNK - 1, withscores=True)
             if not found:
                 return
             now = self._clock.now()
-            pairs = zip(found[0::2], found[1::2], strict=True)
-            yield {id_.decode(): min(moment(int(ms)), now) for id_, ms in pairs}
+            yield {id_.decode(): min(moment(int(ms)), now) for id_, ms in found}
 
     async def finish(self, name: str) -> None:
         """It is in the database. The name was used once, so that nobody can throw away what is not."""

@@ -13,7 +13,7 @@ import redis.exceptions
 
 from codehub import logs
 from codehub.activity import keys
-from codehub.activity.buffer import Buffer, Tally, milliseconds
+from codehub.activity.buffer import Buffer, Tally
 from codehub.activity.leases import Leases
 from codehub.activity.model import COUNTS, Kind, Watched
 from codehub.activity.profiles import PROFILES
@@ -123,7 +123,7 @@ class Recorder:
             for watched in self._leases.connected():
                 self._note_connected(self._tallies(watched.workspace_id), now)
             await self._buffer.flush(self._client, now)
-            flushed = milliseconds(now)
+            flushed = int(now.timestamp() * 1000)  # rounded down: no further than this
             if not await self._leases.renew(flushed):
                 self._buffer.send_again()
                 await self._buffer.flush(self._client, now)

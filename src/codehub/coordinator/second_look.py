@@ -51,7 +51,7 @@ class ByActivity:
         try:
             flushed = await self._intake.flushed()
             seen = await self._intake.look([w.id for w in about_to_sleep])
-            unsure = frozenset(w.id for w in about_to_sleep if w.desired_at > flushed)
+            unsure = frozenset(w.id for w in about_to_sleep if flushed and flushed <= w.desired_at)
             if unsure:
                 await self._intake.want_flush()
         except (redis.exceptions.RedisError, OSError, TimeoutError) as e:

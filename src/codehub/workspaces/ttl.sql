@@ -44,24 +44,24 @@ CROSS JOIN LATERAL (
     SELECT id, template, address, idle_since FROM workspaces
     WHERE phase = 'RUNNING' AND desired_state = 'RUNNING' AND operation = 'NONE' AND deleted_at IS NULL
       AND standby_ttl_seconds IS NULL
-      AND template = t.template AND idle_since < $3 - make_interval(secs => t.seconds)
-      AND (keep_awake_until IS NULL OR keep_awake_until <= $3)
+      AND template = t.template AND idle_since < $3::timestamptz - make_interval(secs => t.seconds)
+      AND (keep_awake_until IS NULL OR keep_awake_until <= $3::timestamptz)
     ORDER BY idle_since LIMIT $5
 ) w
 UNION ALL
 (SELECT id, template, address, idle_since, standby_ttl_seconds FROM workspaces
  WHERE phase = 'RUNNING' AND desired_state = 'RUNNING' AND operation = 'NONE' AND deleted_at IS NULL
    AND standby_ttl_seconds > 0
-   AND codehub_after(idle_since, standby_ttl_seconds) < $3
-   AND (keep_awake_until IS NULL OR keep_awake_until <= $3)
-   AND $4 + make_interval(secs => standby_ttl_seconds) < $3
+   AND codehub_after(idle_since, standby_ttl_seconds) < $3::timestamptz
+   AND (keep_awake_until IS NULL OR keep_awake_until <= $3::timestamptz)
+   AND $4::timestamptz + make_interval(secs => standby_ttl_seconds) < $3::timestamptz
  ORDER BY codehub_after(idle_since, standby_ttl_seconds) LIMIT $5);
 
 -- name: put_to_sleep
 -- Conditional on everything the decision was made from: whoever did anything since is left alone.
 WITH slept AS (
     UPDATE workspaces w
-    SET desired_state = 'STANDBY', desired_by = 'ttl', desired_at = $4, updated_at = $4, attention_at = $4
+    SET desired_state = 'STANDBY', desired_by = 'ttl', desired_at = $4::timestamptz, updated_at = $4, attention_at = $4
     FROM unnest($1::text[], $2::timestamptz[], $3::int[]) AS d (id, idle_since, seconds)
     WHERE w.id = d.id AND w.phase = 'RUNNING' AND w.desired_state = 'RUNNING' AND w.operation = 'NONE'
       AND w.deleted_at IS NULL AND w.idle_since = d.idle_since
@@ -83,18 +83,18 @@ WITH old AS (
         SELECT id, phase_changed_at FROM workspaces
         WHERE phase = 'STANDBY' AND desired_state = 'STANDBY' AND operation = 'NONE' AND deleted_at IS NULL
           AND archive_ttl_seconds IS NULL
-          AND template = t.template AND phase_changed_at < $3 - make_interval(secs => t.seconds)
+          AND template = t.template AND phase_changed_at < $3::timestamptz - make_interval(secs => t.seconds)
         ORDER BY phase_changed_at LIMIT $5
     ) w
     UNION ALL
     (SELECT id, phase_changed_at, archive_ttl_seconds FROM workspaces
      WHERE phase = 'STANDBY' AND desired_state = 'STANDBY' AND operation = 'NONE' AND deleted_at IS NULL
-       AND archive_ttl_seconds > 0 AND codehub_after(phase_changed_at, archive_ttl_seconds) < $3
-       AND $4 + make_interval(secs => archive_ttl_seconds) < $3
+       AND archive_ttl_seconds > 0 AND codehub_after(phase_changed_at, archive_ttl_seconds) < $3::timestamptz
+       AND $4::timestamptz + make_interval(secs => archive_ttl_seconds) < $3::timestamptz
      ORDER BY codehub_after(phase_changed_at, archive_ttl_seconds) LIMIT $5)
 ), stored AS (
     UPDATE workspaces w
-    SET desired_state = 'ARCHIVED', desired_by = 'ttl', desired_at = $6, updated_at = $6, attention_at = $6
+    SET desired_state = 'ARCHIVED', desired_by = 'ttl', desired_at = $6::timestamptz, updated_at = $6, attention_at = $6
     FROM old
     WHERE w.id = old.id AND w.phase = 'STANDBY' AND w.desired_state = 'STANDBY' AND w.operation = 'NONE'
       AND w.deleted_at IS NULL AND w.phase_changed_at = old.phase_changed_at
@@ -109,8 +109,8 @@ RETURNING workspace_id;
 -- name: withdraw_sleep
 -- Somebody came back before it began. Only a timer's wish is withdrawn.
 UPDATE workspaces
-SET desired_state = 'RUNNING', desired_by = 'wake', desired_at = least($2, $3), updated_at = $3, attention_at = $3,
-    last_access_at = greatest(last_access_at, $2)
+SET desired_state = 'RUNNING', desired_by = 'wake', desired_at = least($2::timestamptz, $3::timestamptz),
+    updated_at = $3, attention_at = $3, last_access_at = greatest(last_access_at, $2)
 WHERE id = $1 AND desired_by = 'ttl' AND desired_state = 'STANDBY' AND operation = 'NONE' AND observed_status = 'RUNNING'
   AND health_status = 'OK' AND deleted_at IS NULL
 RETURNING *;
@@ -124,7 +124,7 @@ ORDER BY id DESC LIMIT 1;
 -- name: keep_awake
 -- Only ever later: two holds at a time do not shorten each other.
 UPDATE workspaces
-SET keep_awake_until = greatest(keep_awake_until, $2),
+SET keep_awake_until = greatest(keep_awake_until, $2::timestamptz),
     keep_awake_reason = CASE WHEN $2 > coalesce(keep_awake_until, '-infinity') THEN $3 ELSE keep_awake_reason END,
     updated_at = $4
 WHERE id = $1 AND phase = 'RUNNING' AND op_id = $5 AND deleted_at IS NULL
