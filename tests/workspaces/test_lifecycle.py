@@ -217,6 +217,7 @@ async def test_an_ide_that_never_answers_ends_in_a_timeout_and_nothing_of_it_run
         id_ = await create(client, "hangs")
         w = await until(client, id_, "ERROR")
         assert w["error_info"]["reason"] == "Timeout"
+        assert "thinking" in w["error_info"]["last_error"]  # what it said, while nobody got an answer
         assert not Layout(platform.data_dir).of(id_).record.exists()
         await api(client, "PATCH", f"/api/v1/workspaces/{id_}", status=409, desired_state="RUNNING")
         await api(client, "DELETE", f"/api/v1/workspaces/{id_}", status=202)

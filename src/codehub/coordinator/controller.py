@@ -203,9 +203,10 @@ class Controller:
             async with asyncio.timeout(limit):
                 await self._operations.perform(w)
         except TimeoutError:
+            said = ""
             with contextlib.suppress(RuntimeFailureError):
-                await self._operations.give_up(w)
-            await self._fail(w, Reason.TIMEOUT, f"took longer than {limit:g} s")
+                said = await self._operations.give_up(w)
+            await self._fail(w, Reason.TIMEOUT, f"took longer than {limit:g} s{said}")
         except (LeaseLostError, UnavailableError):
             raise
         except CodeHubError as e:

@@ -12,7 +12,7 @@ from codehub.clock import Clock
 from codehub.coordinator.leader import Lease
 from codehub.coordinator.transitions import Transitions
 from codehub.errors import UnavailableError
-from codehub.runtimes.base import Container, Runtime, RuntimeFailureError, StartFailedError, Workload
+from codehub.runtimes.base import Container, Exit, Runtime, RuntimeFailureError, StartFailedError, Workload
 from codehub.settings import CoordinatorConfig
 from codehub.templates.loader import Templates
 from codehub.workspaces import store
@@ -82,10 +82,13 @@ class Operations:
             case Operation.NONE:
                 pass
 
-    async def give_up(self, w: Workspace) -> None:
-        """After a time-out: a start that hangs must not leave a container that nobody expects."""
-        if w.operation is Operation.STARTING:
-            await self._runtime.stop(w.id, self._config.stop_grace_seconds)
+    async def give_up(self, w: Workspace) -> str:
+        """After a time-out: a start that hangs must not leave a container that nobody expects. What it said."""
+        if w.operation is not Operation.STARTING:
+            return ""
+        await self._runtime.stop(w.id, self._config.stop_grace_seconds)
+        ended = await self._runtime.last_exit(w.id)
+        return f", and did not answer. {_last_words(ended.log_tail)}" if ended else ""
 
     async def _provision(self, w: Workspace) -> None:
         assert w.op_id  # noqa: S101 (an operation has one)
@@ -111,7 +114,7 @@ class Operations:
             container = (await self._runtime.containers()).get(w.id)
             if container is None:
                 ended = await self._runtime.last_exit(w.id)
-                raise StartFailedError(_last_words(ended.code, ended.log_tail) if ended else "it ended at once")
+                raise StartFailedError(_how_it_ended(ended) if ended else "it ended at once")
             if await self._runtime.answers(container, template):
                 self._answered[w.id] = container.identity
                 return
@@ -152,7 +155,11 @@ class Operations:
         return note
 
 
-def _last_words(code: int | None, log_tail: str) -> str:
-    shown = "unknown" if code is None else code
-    hint = BACKGROUND_HINT if code == 0 else ""
-    return f"it ended with exit code {shown}{hint}. Its last words: {log_tail[-2000:].strip() or '(none)'}"
+def _how_it_ended(ended: Exit) -> str:
+    shown = "unknown" if ended.code is None else ended.code
+    hint = BACKGROUND_HINT if ended.code == 0 else ""
+    return f"it ended with exit code {shown}{hint}. {_last_words(ended.log_tail)}"
+
+
+def _last_words(log_tail: str) -> str:
+    return f"Its last words: {log_tail[-2000:].strip() or '(none)'}"
