@@ -106,6 +106,18 @@ async def test_an_ide_that_never_answers_ends_in_words_by_itself(lab: Lab) -> No
         await expect(page.get_by_role("heading", name="Stuck is waking up")).to_be_visible()
 
 
+async def test_the_waking_page_says_when_nothing_answers_and_goes_on_by_itself(lab: Lab) -> None:
+    async with lab.somebody("ines") as browser:
+        page = await browser.new_page()
+        id_ = await lab.workspace("ines", "Cut off", "hangs", "RUNNING")
+        await page.goto(f"/w/{id_}/")
+        await browser.set_offline(True)
+        await expect(page.get_by_text("No answer from CodeHub.")).to_be_visible()
+        await expect(page.get_by_role("link", name="Try again")).to_be_visible()
+        await browser.set_offline(False)
+        await expect(page.get_by_role("heading", name="Something went wrong")).to_be_visible()
+
+
 async def test_a_refusal_stands_beside_its_card_and_nothing_typed_is_lost(lab: Lab) -> None:
     async with lab.somebody("yuna") as browser:
         for name in ("One", "Two"):

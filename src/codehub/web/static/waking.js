@@ -72,7 +72,7 @@ async function look() {
     show(await answer.json());
   } catch {
     failures += 1;
-    if (failures >= 5) note(say.sayLost);
+    if (failures >= 3) note(say.sayLost);
   }
   if (!leaving) setTimeout(look, Math.min(EVERY * 1.6 ** failures, 10_000));
 }
