@@ -1,5 +1,6 @@
 """A home, stores of both kinds, and a real S3 server once per process."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -34,11 +35,16 @@ def home(folder: Path) -> Path:
     return folder / "home"
 
 
+@functools.cache
+def _noise() -> bytes:
+    return os.urandom(40 * 1024 * 1024)
+
+
 @pytest.fixture
 def large_home(folder: Path) -> Path:
     """More than fits into one part of an upload, however it is compressed."""
     (folder / "home").mkdir()
-    (folder / "home" / "noise").write_bytes(os.urandom(40 * 1024 * 1024))
+    (folder / "home" / "noise").write_bytes(_noise())
     return folder / "home"
 
 

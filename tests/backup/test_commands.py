@@ -53,6 +53,7 @@ async def test_a_platform_moves_to_another_machine_and_nobody_notices(data_dir: 
 
 async def test_a_stopped_platform_is_backed_up_and_put_back_in_its_place(data_dir: pathlib.Path) -> None:
     file = data_dir.parent / "night.codehub"
+    Platform(data_dir).prepare()
     home = {"CODEHUB_DATA_DIR": str(data_dir)}
     assert codehub("user", "add", "mina", **home).returncode == 0
     assert codehub("backup", str(file), **home).returncode == 0
@@ -75,6 +76,7 @@ async def test_a_stopped_platform_is_backed_up_and_put_back_in_its_place(data_di
 
 async def test_a_damaged_file_is_one_line_and_touches_nothing(data_dir: pathlib.Path) -> None:
     file, new_home = data_dir.parent / "damaged.codehub", data_dir.parent / "new"
+    Platform(data_dir).prepare()
     assert codehub("user", "add", "mina", CODEHUB_DATA_DIR=str(data_dir)).returncode == 0
     assert codehub("backup", str(file), CODEHUB_DATA_DIR=str(data_dir)).returncode == 0
     whole = file.read_bytes()
