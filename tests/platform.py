@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 
 import aiohttp
 
+from codehub.runtimes import records
+from codehub.runtimes.layout import Layout
 from tests.servers import copy_seed
 
 CODEHUB = (sys.executable, "-m", "codehub")
@@ -108,6 +110,13 @@ class Platform:
         self.process = None
         return code
 
+    def end_workspaces(self) -> None:
+        """They outlive the platform, and would outlive its directory. For the end of a test, whatever became of it."""
+        for workspace in records.read_all(Layout(self.data_dir).running):
+            workspace.first.signal(signal.SIGKILL)
+            while workspace.alive or workspace.shepherd.alive():  # it still writes down how that went
+                time.sleep(0.01)
+
     def kill_tree(self) -> None:
         """kill -9 of the supervisor and everything below it, all at once as far as that is possible."""
         assert self.process
@@ -159,3 +168,4 @@ def running(data_dir: pathlib.Path, *, first_start: bool = False, **env: str) ->
         yield platform.start()
     finally:
         platform.stop()
+        platform.end_workspaces()

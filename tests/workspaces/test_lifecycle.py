@@ -39,6 +39,7 @@ def lab(**more: str) -> Iterator[Platform]:
     finally:
         _purge_everything(started)
         started.stop()
+        started.end_workspaces()
         shutil.rmtree(folder, ignore_errors=True)
 
 

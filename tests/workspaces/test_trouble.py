@@ -116,6 +116,7 @@ def small_disk() -> Iterator[Platform]:
         finally:
             _purge_everything(started)
             started.stop()
+            started.end_workspaces()
             subprocess.run(["umount", "--lazy", homes], check=True)
 
 
@@ -144,6 +145,7 @@ def exposed(data_dir: pathlib.Path) -> Iterator[Platform]:
     finally:
         _purge_everything(started)
         started.stop()
+        started.end_workspaces()
 
 
 async def test_without_isolation_a_learner_is_told_what_to_do_and_an_admin_may_start(exposed: Platform) -> None:
