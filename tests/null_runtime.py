@@ -55,6 +55,9 @@ class NullRuntime:
     def volume_path(self, workspace_id: str) -> Path:
         return Path("/nonexistent") / workspace_id
 
+    def parked_path(self, workspace_id: str) -> Path:
+        return self.volume_path(workspace_id) / "parked"
+
     async def delete_volume(self, workspace_id: str, generation: str) -> None:
         self._call("delete_volume", workspace_id)
         if workspace_id in self.homes and self.homes[workspace_id].generation == generation:
@@ -64,9 +67,11 @@ class NullRuntime:
         self._call("park_volume", workspace_id)
         self._set_parked(workspace_id, generation, parked=True)
 
-    async def unpark_volume(self, workspace_id: str, generation: str) -> None:
+    async def unpark_volume(self, workspace_id: str, generation: str, made: str) -> None:
         self._call("unpark_volume", workspace_id)
-        self._set_parked(workspace_id, generation, parked=False)
+        volume = self.homes.get(workspace_id)
+        if volume and volume.parked and volume.generation == generation:
+            self.homes[workspace_id] = Volume(workspace_id, made, volume.restored_from)
 
     def _set_parked(self, workspace_id: str, generation: str, *, parked: bool) -> None:
         volume = self.homes.get(workspace_id)

@@ -107,11 +107,15 @@ async def test_a_parked_volume_is_kept_and_not_startable_until_it_is_taken_back(
         assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g1", parked=True)}
     with pytest.raises(RuntimeFailureError):
         await runtime.start(workload(server()))
-    await runtime.unpark_volume("w1", "g0")
+    assert (runtime.parked_path("w1") / "note").read_text() == "kept"
+    await runtime.unpark_volume("w1", "g0", "g2")
     assert (await runtime.volumes(["w1"]))["w1"].parked
     for _ in range(2):
-        await runtime.unpark_volume("w1", "g1")
-        assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g1")}
+        await runtime.unpark_volume("w1", "g1", "g2")
+        assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g2")}
+    await runtime.park_volume("w1", "g1")  # somebody who comes late
+    await runtime.delete_volume("w1", "g1")
+    assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g2")}
     assert (runtime.volume_path("w1") / "note").read_text() == "kept"
 
 

@@ -23,6 +23,7 @@ from codehub.errors import LeaseLostError
 from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError
 from codehub.settings import ActivityConfig, CoordinatorConfig, LimitsConfig, TtlConfig
 from codehub.templates.model import Template
+from codehub.workspaces import rules
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace, Workspaces
 from codehub.workspaces.timetable import Timetable
@@ -50,10 +51,11 @@ class NullArchives:
         meta = Meta("0" * 64, 1, 1, 1, datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
         return Archived(f"{w.id}/{w.op_id}/{epoch}/home.tar.zst", meta)
 
-    async def fetch(self, w: Workspace, runtime: Runtime, _progress: Any) -> None:
+    async def fetch(self, w: Workspace, epoch: int, runtime: Runtime, _progress: Any) -> None:
         assert w.op_id
         assert w.archive_key
-        await runtime.place_volume(w.id, w.op_id, runtime.staging(w.id, w.op_id), w.archive_key)
+        made = rules.generation(w.op_id, epoch)
+        await runtime.place_volume(w.id, made, runtime.staging(w.id, made), w.archive_key)
 
     async def remove_all(self, workspace_id: str) -> None: ...
 
@@ -147,7 +149,8 @@ async def test_it_sleeps_wakes_is_stored_away_and_comes_back(house: House) -> No
         assert status == 202
         await house.until(id_, phase)
     verbs = [verb for verb, _ in house.runtime.calls]
-    assert verbs == ["create_volume", "start", "stop", "start", "stop", "delete_volume", "place_volume", "start"]
+    away = ["stop", "park_volume", "delete_volume"]
+    assert verbs == ["create_volume", "start", "stop", "start", *away, "place_volume", "start"]
 
 
 async def test_a_deleted_one_steps_down_is_archived_and_comes_back_from_the_trash(house: House) -> None:

@@ -35,7 +35,7 @@ VERBS: dict[str, Callable[[ProcessRuntime], Awaitable[None]]] = {
     "create": lambda runtime: runtime.create_volume("w1", "g1"),
     "place": place,
     "park": lambda runtime: runtime.park_volume("w1", "g1"),
-    "unpark": lambda runtime: runtime.unpark_volume("w1", "g1"),
+    "unpark": lambda runtime: runtime.unpark_volume("w1", "g1", "g2"),
     "delete": lambda runtime: runtime.delete_volume("w1", "g1"),
     "start": lambda runtime: runtime.start(workload(server())),
     "stop": lambda runtime: runtime.stop("w1", 5),

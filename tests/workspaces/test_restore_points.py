@@ -52,7 +52,13 @@ async def test_going_back_archives_what_is_there_first_and_then_runs_again(house
     assert (asked.restore_from, asked.desired_state) == (first, Desired.RUNNING)
     await house.tick()
     w = await house.until(id_, Phase.RUNNING, ticks=12)
-    assert [verb for verb, _ in house.runtime.calls] == ["stop", "delete_volume", "place_volume", "start"]
+    assert [verb for verb, _ in house.runtime.calls] == [
+        "stop",
+        "park_volume",
+        "delete_volume",
+        "place_volume",
+        "start",
+    ]
     assert (w.archive_key, w.restore_from) == (first, None)
     assert house.runtime.homes[id_].restored_from == first
     kept = {p.archive_key for p in await points(house, id_, keep=10)}

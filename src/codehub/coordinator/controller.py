@@ -127,7 +127,7 @@ class Controller:
                 answering=container is not None and self._operations.has_answered(container),
                 volume=here.generation if here else None,
                 restored_from=here.restored_from if here else None,
-                parked=volume.generation if volume and volume.parked else None,
+                parked=volume.generation if volume and volume.parked else volume.beside if volume else None,
             )
 
     # --- judge, plan

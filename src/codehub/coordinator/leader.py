@@ -47,6 +47,12 @@ class Lease:
             yield connection
 
 
+    async def require(self) -> None:
+        """Raises `LeaseLostError` when somebody else leads."""
+        async with self.transaction():
+            pass
+
+
 Work = Callable[[Lease], Awaitable[None]]
 Status = Callable[[], dict[str, Any]]
 

@@ -4,7 +4,7 @@ The controller calls `perform` and bounds its time. Nothing here decides whether
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from codehub.archives.model import Archived
@@ -12,10 +12,10 @@ from codehub.clock import Clock
 from codehub.coordinator.leader import Lease
 from codehub.coordinator.transitions import Transitions
 from codehub.errors import UnavailableError
-from codehub.runtimes.base import Container, Exit, Runtime, RuntimeFailureError, StartFailedError, Workload
+from codehub.runtimes.base import Container, Exit, Runtime, RuntimeFailureError, StartFailedError, Volume, Workload
 from codehub.settings import CoordinatorConfig
 from codehub.templates.loader import Templates
-from codehub.workspaces import store
+from codehub.workspaces import rules, store
 from codehub.workspaces.model import Operation, Workspace
 
 # A small program answers at once and a large one after seconds: ask often first, then less.
@@ -32,7 +32,7 @@ class Archives(Protocol):
         """Pack, upload, verify. A committed archive of the same operation is adopted."""
         ...
 
-    async def fetch(self, w: Workspace, runtime: Runtime, progress: Progress) -> None:
+    async def fetch(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> None:
         """Unpack beside the volume and swap it in whole."""
         ...
 
@@ -89,20 +89,31 @@ class Operations:
         await self._runtime.stop(w.id, self._config.stop_grace_seconds)
         ended = await self._runtime.last_exit(w.id)
         return f", and did not answer. {_last_words(ended.log_tail)}" if ended else ""
+        await self._lease.require()  # one that was stopped meanwhile would end what its successor started
 
     async def _provision(self, w: Workspace) -> None:
         assert w.op_id  # noqa: S101 (an operation has one)
-        if w.volume_parked and w.volume_generation:
-            await self._runtime.unpark_volume(w.id, w.volume_generation)
-        else:
-            await self._runtime.create_volume(w.id, w.op_id)
+        made = rules.generation(w.op_id, self._lease.epoch)
+        if not w.volume_parked:
+            await self._runtime.create_volume(w.id, made)
+            return
+        volume = await self._own_volume(w)
+        if volume and volume.parked:
+            await self._runtime.unpark_volume(w.id, volume.generation, made)
+
+    async def _own_volume(self, w: Workspace) -> Volume | None:
+        """The workspace's volume. One of a generation that nobody knows, made by a leader that came late, makes way."""
+        volume = (await self._runtime.volumes([w.id])).get(w.id)
+        if volume is None or rules.knows(w, volume.generation):
+            return volume
+        if not await self._transitions.is_ours(w):
+            raise RuntimeFailureError("the operation is no longer ours")
+        await self._runtime.delete_volume(w.id, volume.generation)
+        return (await self._runtime.volumes([w.id])).get(w.id)
 
     async def _restore(self, w: Workspace) -> None:
-        """The archive is the truth. A volume of another generation, made by a leader that came late, makes way."""
-        volume = (await self._runtime.volumes([w.id])).get(w.id)
-        if volume and not volume.parked and volume.generation != w.op_id:
-            await self._runtime.park_volume(w.id, volume.generation)
-        await self._archives.fetch(w, self._runtime, self._progress(w))
+        await self._own_volume(w)
+        await self._archives.fetch(w, self._lease.epoch, self._runtime, self._progress(w))
 
     async def _start(self, w: Workspace) -> None:
         """Start, then wait until it answers or is gone again."""
@@ -126,18 +137,24 @@ class Operations:
             return await store.owned_by_admin(c, w.id)
 
     async def _archive(self, w: Workspace) -> None:
-        """Contract: `archive_key` committed, then volume deleted, by the generation we packed."""
-        volume = (await self._runtime.volumes([w.id])).get(w.id)
-        if volume and not volume.parked:
-            made = await self._archives.store(w, self._lease.epoch, self._runtime, self._progress(w))
-            if not await self._transitions.commit_archive(w, made):
-                raise RuntimeFailureError("the operation is no longer ours")
-            await self._runtime.delete_volume(w.id, volume.generation)
+        """Contract: `archive_key` committed, then volume deleted, by the generation we packed.
+
+        Packed where nothing can start on it any more, and taken back only under a new generation: so what is deleted is
+        what was packed, whoever comes late.
+        """
+        volume = await self._own_volume(w)
+        if volume is None:
+            return
+        await self._runtime.park_volume(w.id, volume.generation)
+        made = await self._archives.store(w, self._lease.epoch, self._runtime, self._progress(w))
+        if not await self._transitions.commit_archive(w, made):
+            raise RuntimeFailureError("the operation is no longer ours")
+        await self._runtime.delete_volume(w.id, volume.generation)
 
     async def _delete(self, w: Workspace) -> None:
         """Container first, then volume: destroyed by a purge, else kept in the trash."""
         await self._runtime.stop(w.id, self._config.stop_grace_seconds)
-        volume = (await self._runtime.volumes([w.id])).get(w.id)
+        volume = await self._own_volume(w)
         if volume and w.purge:
             await self._runtime.delete_volume(w.id, volume.generation)
         elif volume and not volume.parked:

@@ -89,11 +89,8 @@ class Transitions:
         now: datetime,
     ) -> Workspace:
         """Nothing under way: keep the row true, and stop looking at it when it is as wished."""
-        same = (w.observed_status, w.volume_generation, w.volume_parked) == (
-            observed,
-            seen.volume or seen.parked,
-            seen.parked is not None,
-        )
+        known = (observed, *rules.volume_after(w, seen, None))
+        same = (w.observed_status, w.volume_generation, w.volume_parked) == known
         done = rules.plan(w)[0] is Operation.NONE
         if same and (w.attention_at is None or not done):
             return w
@@ -115,6 +112,12 @@ class Transitions:
             saved = await store.update(c, sql.note_failure, *_failure_arguments(current, failure, now))
             assert saved  # noqa: S101 (the row is locked)
             await store.note(c, w.id, now, Change(ACTOR, event, f"{reason}: {message}", current.phase, saved.phase))
+
+    async def is_ours(self, w: Workspace) -> bool:
+        """Do we lead, and is this still the operation under way?"""
+        async with self._lease.transaction() as c:
+            current = await store.lock(c, w.id)
+        return current is not None and (current.operation, current.op_id) == (w.operation, w.op_id)
 
     async def commit_archive(self, w: Workspace, made: Archived) -> bool:
         """The archive is verified: from here on it, not the volume, is the truth."""

@@ -41,6 +41,7 @@ class Volume:
     generation: str
     restored_from: str | None = None  # the archive key it was unpacked from: the restore marker
     parked: bool = False  # in the trash: kept, and not startable
+    beside: str | None = None  # the generation of another one that is parked
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,11 @@ class Runtime(Protocol):
         ...
 
     def volume_path(self, workspace_id: str) -> Path:
-        """Where the home's files are, for packing."""
+        """Where the home's files are."""
+        ...
+
+    def parked_path(self, workspace_id: str) -> Path:
+        """Where they are while it is parked: nothing runs on them, so they can be packed."""
         ...
 
     async def delete_volume(self, workspace_id: str, generation: str) -> None:
@@ -147,7 +152,9 @@ class Runtime(Protocol):
         """Move this generation to the trash: kept, reported as parked, not startable."""
         ...
 
-    async def unpark_volume(self, workspace_id: str, generation: str) -> None: ...
+    async def unpark_volume(self, workspace_id: str, generation: str, made: str) -> None:
+        """Take this generation back as `made`: whoever still means to destroy the one in the trash finds it gone."""
+        ...
 
     async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
         """All that takes disk, of these workspaces or of whichever there are, known to anybody or not. Asked rarely."""

@@ -92,14 +92,17 @@ class ProcessRuntime:
     def volume_path(self, workspace_id: str) -> pathlib.Path:
         return self._layout.of(workspace_id).home
 
+    def parked_path(self, workspace_id: str) -> pathlib.Path:
+        return self._layout.of(workspace_id).parked / "home"
+
     async def delete_volume(self, workspace_id: str, generation: str) -> None:
         await self._in_thread(lambda: self._volumes.delete(workspace_id, generation))
 
     async def park_volume(self, workspace_id: str, generation: str) -> None:
         await self._in_thread(lambda: self._volumes.park(workspace_id, generation))
 
-    async def unpark_volume(self, workspace_id: str, generation: str) -> None:
-        await self._in_thread(lambda: self._volumes.unpark(workspace_id, generation))
+    async def unpark_volume(self, workspace_id: str, generation: str, made: str) -> None:
+        await self._in_thread(lambda: self._volumes.unpark(workspace_id, generation, made))
 
     async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
         return await asyncio.to_thread(self._volumes.pieces, ids)

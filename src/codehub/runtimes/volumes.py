@@ -5,6 +5,7 @@ killed anywhere is simply called again.
 """
 
 import contextlib
+import dataclasses
 import errno
 import json
 import pathlib
@@ -54,10 +55,11 @@ class Volumes:
 
     def look(self, workspace_id: str) -> Volume | None:
         place = self._layout.of(workspace_id)
-        if meta := read(place.volume):
-            return Volume(workspace_id, meta.generation, meta.restored_from)
-        if meta := read(place.parked):
-            return Volume(workspace_id, meta.generation, meta.restored_from, parked=True)
+        here, parked = read(place.volume), read(place.parked)
+        if here:
+            return Volume(workspace_id, here.generation, here.restored_from, beside=parked and parked.generation)
+        if parked:
+            return Volume(workspace_id, parked.generation, parked.restored_from, parked=True)
         return None
 
     def meta(self, workspace_id: str) -> Meta:
@@ -164,21 +166,27 @@ class Volumes:
             self._destroy(place, generation)
 
     def park(self, workspace_id: str, generation: str) -> None:
-        self._move(workspace_id, generation, to_trash=True)
-
-    def unpark(self, workspace_id: str, generation: str) -> None:
-        self._move(workspace_id, generation, to_trash=False)
-
-    def _move(self, workspace_id: str, generation: str, *, to_trash: bool) -> None:
         place = self._layout.of(workspace_id)
-        source, target = (place.volume, place.parked) if to_trash else (place.parked, place.volume)
+        self._move(place, generation, place.volume, place.parked, generation)
+
+    def unpark(self, workspace_id: str, generation: str, made: str) -> None:
+        place = self._layout.of(workspace_id)
+        self._move(place, generation, place.parked, place.volume, made)
+
+    def _move(self, place: Place, generation: str, source: pathlib.Path, target: pathlib.Path, made: str) -> None:
+        """Renamed inside first and then as a whole: killed in between, it lies in the trash under its new name."""
         found = read(source)
-        if found is None or found.generation != generation:
+        if found is None or found.generation not in {generation, made}:
             return
         with held(place):
             meta = read(source)
-            if meta and meta.generation == generation:
-                _rename(source, target)
+            if meta is None or meta.generation not in {generation, made}:
+                return
+            if target.exists():
+                raise RuntimeFailureError(f"there is a {target.name} already")
+            if meta.generation != made:
+                files.write_whole(source / META, dataclasses.replace(meta, generation=made).dumps())
+            _rename(source, target)
 
     def _sweep(self, place: Place) -> None:
         """What is of no use to anybody: discarded, or half made by a call that was killed (we hold the lock)."""
