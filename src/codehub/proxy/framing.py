@@ -160,6 +160,7 @@ def _request_length(length: bytes | None, encoding: bytes | None, minor: int) ->
     return 0 if length is None else _length(length)
 
 
+@lru_cache(maxsize=256)
 def _length(text: bytes) -> int:
     if LENGTH.fullmatch(text) is None:
         raise RefusalError(400, "The Content-Length is not valid.")
