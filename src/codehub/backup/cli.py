@@ -9,15 +9,20 @@ from typing import Annotated
 import typer
 
 from codehub import settings as config
+from codehub.archives.model import DATA_NAME
+from codehub.archives.objects import open_store
 from codehub.backup import restore as restoring
 from codehub.backup import service, signing_key
+from codehub.backup.homes import Files
 from codehub.backup.model import Manifest
 from codehub.backup.progress import Meter
 from codehub.clock import SystemClock
 from codehub.command import with_servers
 from codehub.embedded.datadir import DataDir, InUseError
 from codehub.errors import StartError
+from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
+from codehub.supervisor.privileges import service_account
 from codehub.supervisor.servers import Urls
 
 FILE = Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="The backup, for example `monday.codehub`.")]
@@ -26,11 +31,15 @@ FILE = Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="The backup, 
 def backup(
     file: FILE,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE if it exists.")] = False,
+    files: Annotated[
+        bool, typer.Option("--files/--without-files", help="With people's files: homes and archives.")
+    ] = True,
 ) -> None:
     """Write everything needed to come back, on this machine or another, into one file.
 
-    Works while CodeHub runs, and while it does not: what the file holds is of one moment. It contains the key that
-    signs cookies, so keep it as safe as the machine itself; only its owner may read it. Bring it back with
+    Works while CodeHub runs, and while it does not. Rows are of one moment, and so is every home that sleeps; of one
+    that runs, each file is as it was when it was read: stop workspaces first where that matters. The file contains the
+    key that signs cookies, so keep it as safe as the machine itself; only its owner may read it. Bring it back with
     `codehub restore FILE`.
     """
     _stop_cleanly()
@@ -39,10 +48,20 @@ def backup(
         key = signing_key.current(settings)
         with Meter() as meter:
             made = await service.write(
-                urls.database, file.absolute(), signing_key=key, now=SystemClock().now(), force=force, meter=meter
+                urls.database,
+                file.absolute(),
+                signing_key=key,
+                now=SystemClock().now(),
+                force=force,
+                meter=meter,
+                files=_files(settings) if files else None,
             )
         rows = sum(table.rows for table in made.tables)
-        typer.echo(f"{file}: {len(made.tables)} tables, {rows:,} rows, {_size(file.stat().st_size)}")
+        count = sum(name.endswith(f"/{DATA_NAME}") for name in made.members)
+        people = f"{len(made.homes)} homes, {count} archives" if files else "no homes or archives"
+        typer.echo(f"{file}: {len(made.tables)} tables, {rows:,} rows, {people}, {_size(file.stat().st_size)}")
+        if in_use := sum(home.in_use for home in made.homes):
+            typer.echo(f"{in_use} of the homes were in use: their files are not all of one moment.")
 
     with_servers(work)
 
@@ -66,11 +85,18 @@ def restore(
 
     async def work(settings: Settings, urls: Urls) -> None:
         with Meter() as meter:
-            await restoring.load(urls.database, file, manifest, replace=replace, meter=meter)
+            files = _files(settings)
+            await restoring.load(urls.database, file, manifest, replace=replace, meter=meter, files=files)
         note = signing_key.put_back(settings, restoring.signing_key(file))
         _report(manifest, note)
 
     with_servers(work)
+
+
+def _files(settings: Settings) -> Files:
+    storage = settings.storage
+    runtime = ProcessRuntime(storage.data_dir, settings.runtime, service_account(settings.server.user), SystemClock())
+    return Files(runtime, open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}"))
 
 
 def _refuse_while_serving(settings: Settings) -> None:
@@ -88,6 +114,8 @@ def _report(manifest: Manifest, note: str) -> None:
     width = max(len(table.name) for table in manifest.tables)
     for table in manifest.tables:
         typer.echo(f"{table.name:{width}}  {table.rows:>9,} {'row ' if table.rows == 1 else 'rows'}  ✓")
+    if manifest.homes:
+        typer.echo(f"{len(manifest.homes)} homes and all archives are back, each checked to the last byte.")
     typer.echo(note)
     typer.echo(f"Restored the backup of {manifest.created_at:%Y-%m-%d %H:%M} UTC. Start with: codehub serve")
 

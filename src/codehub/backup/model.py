@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 SIGNING_KEY = "secrets/signing-key"
+ARCHIVES = "archives/"
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,17 @@ class TableRecord:
 
 
 @dataclass(frozen=True)
+class HomeRecord:
+    """A home that was on the machine, packed as archives are."""
+
+    workspace_id: str
+    generation: str
+    restored_from: str | None
+    parked: bool
+    in_use: bool  # it ran meanwhile: each file is as it was when it was read
+
+
+@dataclass(frozen=True)
 class Manifest:
     format: int
     codehub: str  # the version that made it, for people
@@ -36,7 +48,16 @@ class Manifest:
     members: dict[str, Member]
     tables: tuple[TableRecord, ...]  # parents before the tables that refer to them
     sequences: dict[str, int]  # the number each gives out next
+    homes: tuple[HomeRecord, ...] = ()
 
 
 def table_member(name: str) -> str:
     return f"tables/{name}.copy"
+
+
+def archive_member(key: str) -> str:
+    return ARCHIVES + key
+
+
+def home_member(workspace_id: str) -> str:
+    return f"homes/{workspace_id}.tar.zst"

@@ -36,3 +36,20 @@ ORDER BY c.relname;
 -- Processes of CodeHub other than this one that are connected to this database.
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name IN ('codehub', 'codehub-listener');
+
+-- name: archives
+-- Every archive that somebody may want back.
+SELECT p.archive_key AS key FROM restore_points p JOIN workspaces w ON w.id = p.workspace_id WHERE NOT w.purge
+UNION
+SELECT w.archive_key FROM workspaces w WHERE w.archive_key IS NOT NULL AND NOT w.purge
+ORDER BY key;
+
+-- name: homes
+SELECT id, volume_generation FROM workspaces
+WHERE volume_generation IS NOT NULL AND NOT purge AND emptied_at IS NULL
+  AND (observed_status IN ('STANDBY', 'RUNNING') OR volume_parked)
+ORDER BY id;
+
+-- name: rename_platform
+-- What comes back from a backup is another platform: it collects nothing in the old one's object store unasked.
+UPDATE platform SET id = gen_random_uuid()::text;

@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from codehub.backup import archive, rules, store
+from codehub.backup import archive, homes, rules, store
 from codehub.backup.archive import Hashing
 from codehub.backup.model import SIGNING_KEY, Manifest, TableRecord
 from codehub.backup.progress import Meter
@@ -30,8 +30,16 @@ def check(file: pathlib.Path, meter: Meter) -> Manifest:
     return manifest
 
 
-async def load(url: str, file: pathlib.Path, manifest: Manifest, *, replace: bool, meter: Meter) -> None:
-    """All of it or nothing: until the last table has been read back and compared, the database is as it was."""
+async def load(
+    url: str,
+    file: pathlib.Path,
+    manifest: Manifest,
+    *,
+    replace: bool,
+    meter: Meter,
+    files: homes.Files | None = None,
+) -> None:
+    """All of it or nothing: until every table is compared and every file is there, the database is as it was."""
     async with store.connect(url) as c:
         await c.execute("SELECT pg_advisory_lock($1)", migrate.LOCK_KEY)
         async with c.transaction():
@@ -42,7 +50,11 @@ async def load(url: str, file: pathlib.Path, manifest: Manifest, *, replace: boo
             tables = _matching(manifest, present)
             await _fill(c, file, manifest, tables, meter)
             await _prove(c, manifest, tables, meter)
+            if files:
+                await homes.bring_back(file, manifest, files, meter, replace=replace)
     await migrate.migrate(url)
+    async with store.connect(url) as c:
+        await c.execute(store.sql.rename_platform)
 
 
 def signing_key(file: pathlib.Path) -> str | None:

@@ -8,7 +8,7 @@ import msgspec
 from codehub.backup.model import Manifest, Member
 from codehub.errors import StartError
 
-FORMAT = 1
+FORMAT = 2  # since 2 with people's files
 # A database that was just migrated holds rows of these, and is empty all the same: they give way to the backup's.
 FILLED_BY_MIGRATIONS = frozenset({"platform"})
 

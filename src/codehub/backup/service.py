@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from codehub import __version__
-from codehub.backup import archive, store
+from codehub.backup import archive, homes, store
 from codehub.backup.model import SIGNING_KEY, Manifest, TableRecord, table_member
 from codehub.backup.progress import Meter
 from codehub.backup.rules import FORMAT
@@ -17,9 +17,16 @@ from codehub.errors import StartError
 
 
 async def write(
-    url: str, target: pathlib.Path, *, signing_key: str | None, now: datetime, force: bool, meter: Meter
+    url: str,
+    target: pathlib.Path,
+    *,
+    signing_key: str | None,
+    now: datetime,
+    force: bool,
+    meter: Meter,
+    files: homes.Files | None = None,
 ) -> Manifest:
-    """Works beside a running platform: everything in the file is of one moment."""
+    """Works beside a running platform: the rows are of one moment; people's files are those that the rows speak of."""
     with archive.writing(target, now, force=force) as writer:
         async with store.connect(url) as c, c.transaction(isolation="repeatable_read", readonly=True):
             schema = max(await migrate.applied_versions(c), default=0)
@@ -27,9 +34,11 @@ async def write(
                 raise StartError("there is nothing to back up: this database was never used by CodeHub")
             records = [await _add_table(c, table, writer, target.parent, meter) for table in await store.tables(c)]
             sequences = await store.sequences(c)
+            wanted = await homes.wanted(c) if files and schema >= homes.KEPT_SINCE else homes.Wanted([], {})
+        packed = await homes.add(files, wanted, writer, target.parent, meter) if files else ()
         if signing_key is not None:
             writer.add_bytes(SIGNING_KEY, signing_key.encode())
-        manifest = Manifest(FORMAT, __version__, schema, now, dict(writer.members), tuple(records), sequences)
+        manifest = Manifest(FORMAT, __version__, schema, now, dict(writer.members), tuple(records), sequences, packed)
         writer.add_bytes(archive.MANIFEST, msgspec.json.encode(manifest))
     return manifest
 

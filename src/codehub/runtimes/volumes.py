@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import errno
 import json
+import os
 import pathlib
 import secrets
 from collections.abc import Collection, Iterator
@@ -102,7 +103,7 @@ class Volumes:
         fresh.chmod(0o711)
         uid = None
         if self._uid_base is not None:
-            uid = uids.allocate(self._layout.root / "counter", self._uid_base)
+            uid = (fresh / "home").stat().st_uid or uids.allocate(self._layout.root / "counter", self._uid_base)
             files.give_tree(fresh / "home", uid, uid)
         (fresh / "home").chmod(0o700)
         files.write_whole(fresh / META, Meta(generation, restored_from, uid).dumps())
@@ -115,8 +116,12 @@ class Volumes:
         place.root.mkdir(mode=0o711, exist_ok=True)
         for left in (place.staging(generation), place.placing(generation)):
             _discard(place, left)
-        place.staging(generation).mkdir(mode=0o700)
-        return place.staging(generation)
+        staged = place.staging(generation)
+        staged.mkdir(mode=0o700)
+        if self._uid_base is not None:  # whoever unpacks gives everything to this user at once
+            uid = uids.allocate(self._layout.root / "counter", self._uid_base)
+            os.chown(staged, uid, uid)
+        return staged
 
     def delete(self, workspace_id: str, generation: str) -> None:
         place = self._layout.of(workspace_id)
