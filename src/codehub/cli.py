@@ -28,11 +28,11 @@ app = typer.Typer(
 )
 FD = Annotated[int | None, typer.Option(hidden=True, help="An inherited listening socket.")]
 RUN, OPERATE, PEOPLE = "Run", "Operate", "People and workspaces"
-ROLES = {"serve", "api", "proxy", "coordinator"}
+LIGHT = {"serve", "api", "proxy", "coordinator", "hold"}  # start often, or have to start soon
 
 
 def main() -> None:
-    if not ROLES.intersection(sys.argv[1:2]):
+    if not LIGHT.intersection(sys.argv[1:2]):
         add_commands()
     try:
         app()
@@ -133,6 +133,20 @@ def settings() -> None:
     Console().print(table)
 
 
+@app.command(rich_help_panel=PEOPLE)
+def hold(
+    words: Annotated[list[str], typer.Argument(help="A time like 2h or 90m; or, after --, a command.", metavar="TIME")],
+    reason: Annotated[str, typer.Option(help="What for; people see it beside the time.")] = "",
+) -> None:
+    """Inside a workspace: keep it awake, for a time (`codehub hold 2h`) or a command (`codehub hold -- make all`)."""
+    from codehub.activity import hold as holding  # noqa: PLC0415
+
+    if "--" in sys.argv:
+        raise typer.Exit(holding.run(words, reason, sys.stderr.write))
+    until = holding.ask(holding.seconds_of("".join(words)), reason)
+    typer.echo(f"Stays awake until {until.astimezone():%Y-%m-%d %H:%M}.")
+
+
 ide = typer.Typer(help="IDEs that do not come with the package.", no_args_is_help=True)
 
 
@@ -150,6 +164,7 @@ def ide_install(
 
 def add_commands() -> None:
     """All that is no role: what capabilities bring along."""
+    from codehub.activity import cli as _why  # noqa: F401, PLC0415
     from codehub.auth.cli import tokens, users  # noqa: PLC0415
     from codehub.backup.cli import backup, restore  # noqa: PLC0415
     from codehub.coordinator.gc_cli import collect  # noqa: PLC0415

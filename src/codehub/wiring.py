@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import redis.asyncio
 from starlette.requests import Request
 
+from codehub.activity.service import Activity
 from codehub.audit.service import AuditLog
 from codehub.auth.credentials import CHANNEL, Credentials
 from codehub.auth.service import People
@@ -45,6 +46,7 @@ class Services:
     passes: Passes
     entering: Entering
     timetable: Timetable
+    activity: Activity
 
     def base_url(self, request: Request) -> str:
         """Where this person reached us, for links we hand out."""
@@ -91,6 +93,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             Passes(auth.secret_key),
             Entering(database, clock, workspaces, people, isolated=where.isolated),
             timetable,
+            Activity(database, client, timetable, workspaces),
         )
     finally:
         await listener.stop()

@@ -48,6 +48,8 @@ class Operations:
         templates: Templates,
         clock: Clock,
         config: CoordinatorConfig,
+        *,
+        provide: Callable[[Workspace], Mapping[str, str]] = lambda _w: {},
     ) -> None:
         self._lease = lease
         self._runtime = runtime
@@ -55,6 +57,7 @@ class Operations:
         self._templates = templates
         self._clock = clock
         self._config = config
+        self._provide = provide  # what a workspace is given at its start, beside what its template says
         self._transitions = Transitions(lease, clock, config.max_retry)
         self._answered: dict[str, str] = {}  # workspace → identity of the container that answered
 
@@ -119,7 +122,8 @@ class Operations:
         """Start, then wait until it answers or is gone again."""
         template = self._templates.require(w.template)
         self._answered.pop(w.id, None)
-        await self._runtime.start(Workload(w.id, w.owner, template, trusted=await self._is_trusted(w)))
+        trusted = await self._is_trusted(w)
+        await self._runtime.start(Workload(w.id, w.owner, template, self._provide(w), trusted=trusted))
         pause = FIRST_POLL
         while True:
             container = (await self._runtime.containers()).get(w.id)

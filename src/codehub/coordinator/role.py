@@ -12,11 +12,13 @@ from codehub import ids, logs
 from codehub.activity.intake import Intake
 from codehub.activity.probes import Probes
 from codehub.archives.objects import ObjectStore, open_store
+from codehub.auth.signing import Signer
 from codehub.clock import Clock
 from codehub.coordinator import disk, gc, housekeeping, trash
 from codehub.coordinator.controller import Controller
 from codehub.coordinator.downloads import Downloads
 from codehub.coordinator.driver import Driver, Loop
+from codehub.coordinator.holds import Holds
 from codehub.coordinator.homes import Homes
 from codehub.coordinator.leader import SESSION_SETTINGS, Leader, Lease
 from codehub.coordinator.operations import Operations
@@ -27,6 +29,7 @@ from codehub.db.redis import open_redis
 from codehub.embedded.datadir import DataDir
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
+from codehub.runtimes.layout import Layout
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
 from codehub.supervisor.privileges import service_account
@@ -81,7 +84,8 @@ class Coordinator:
     async def work(self, lease: Lease) -> None:
         boot = BOOT_ID.read_text(encoding="ascii").strip()
         intake = Intake(self._redis, self._clock, self._settings.activity.flush_interval, boot)
-        controller = self._controller(lease, intake)
+        holds = self._holds(lease)
+        controller = self._controller(lease, intake, holds)
         config = self._settings.coordinator
         finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
         loops = [
@@ -96,7 +100,8 @@ class Coordinator:
         downloads = Downloads(self._runtime, self._objects, self._settings.archives.max_downloads)
         socket_ = DataDir(self._settings.storage.data_dir).downloads_socket
         try:
-            async with downloads.serving(socket_, self._account):
+            door = Layout(self._settings.storage.data_dir).door
+            async with downloads.serving(socket_, self._account), holds.serving(door):
                 await self._driver.run()
         finally:
             await controller.close()
@@ -105,10 +110,17 @@ class Coordinator:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
         return TtlRunner(lease, intake, self._clock, self._timetable, probes.busy, self.wake)
 
-    def _controller(self, lease: Lease, intake: Intake) -> Controller:
+    def _holds(self, lease: Lease) -> Holds:
+        key, limits = self._settings.auth.secret_key, self._settings.limits
+        assert key  # noqa: S101 (resolved by `cli`)
+        return Holds(lease, self._clock, Signer(key, "hold"), limits.max_keep_awake_seconds)
+
+    def _controller(self, lease: Lease, intake: Intake, holds: Holds) -> Controller:
         config = self._settings.coordinator
         homes = Homes(self._objects, self._templates, self._clock, lease.database)
-        operations = Operations(lease, self._runtime, homes, self._templates, self._clock, config)
+        operations = Operations(
+            lease, self._runtime, homes, self._templates, self._clock, config, provide=holds.provide
+        )
         second_look = ByActivity(intake, self._clock, self._timetable)
         return Controller(lease, self._runtime, operations, self._clock, config, self.wake, second_look)
 

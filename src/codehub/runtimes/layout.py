@@ -26,6 +26,7 @@ from codehub.errors import NotFoundError
 # A socket's path has at most 107 bytes: 80 for the run directory, "/w/", this, "/sock".
 LONGEST_KEY = 18
 SOCKET = "sock"
+DOOR = "hold.sock"
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,11 @@ class Layout:
     @property
     def sockets(self) -> pathlib.Path:
         return DataDir(self.data_dir).run / "w"
+
+    @property
+    def door(self) -> pathlib.Path:
+        """The socket on which workspaces reach the platform; its folder is shown to all of them."""
+        return DataDir(self.data_dir).run / "door" / DOOR
 
     @property
     def ide(self) -> pathlib.Path:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from codehub.runtimes.shepherd.spec import Mount
 
 SOCKET_DIR = "/run/ide"
+DOOR_DIR = "/run/codehub"  # where a workspace reaches the platform
 # Of /etc: what programs expect, and nothing that an operator may have put a password into.
 ETC = """
     alternatives bash.bashrc bashrc bash_completion bash_completion.d ca-certificates ca-certificates.conf
@@ -46,6 +47,7 @@ class Room:
     etc: str  # on the machine: passwd, group, hosts, hostname
     private_network: bool = False
     memory_bytes: int = 0  # 0: no limit
+    door_dir: str = ""  # on the machine; empty: there is none
     paths: tuple[str, ...] = field(default_factory=tuple)  # more trees to show: an IDE's own, a template's
 
     @property
@@ -77,6 +79,7 @@ def mounts(machine: Machine, room: Room) -> list[Mount]:
     steps += [Mount("read-only", tree, tree) for tree in trees]
     steps += [Mount("hide", path) for path in machine.hidden if _inside(path, [*shown, *trees])]
     steps += [Mount("read-only", path, path) for path in room.paths if not _inside(path, [*shown, *trees])]
+    steps += [Mount("read-only", DOOR_DIR, room.door_dir)] if room.door_dir else []
     steps += [Mount("bind", SOCKET_DIR, room.socket_dir), Mount("bind", room.inside_home, room.home)]
     return list(dict.fromkeys(step for given in steps for step in [*_way_to(given), given]))
 

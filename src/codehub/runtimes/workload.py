@@ -8,7 +8,7 @@ from codehub.runtimes import launch, sandbox
 from codehub.runtimes.base import ImageNotFoundError, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.isolation import Isolation
-from codehub.runtimes.layout import SOCKET, Place
+from codehub.runtimes.layout import DOOR, SOCKET, Layout, Place
 from codehub.runtimes.sandbox import Machine, Room
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, PLAIN, Spec
 from codehub.supervisor.privileges import Account
@@ -31,7 +31,7 @@ class Setting:
 
 
 def room_of(workload: Workload, process: ProcessSpec, place: Place, uid: int | None, setting: Setting) -> Room:
-    ide = setting.data_dir / "ide"
+    ide, door = setting.data_dir / "ide", Layout(setting.data_dir).door.parent
     return Room(
         workspace_id=workload.workspace_id,
         user=sandbox.user_name(workload.owner),
@@ -40,6 +40,7 @@ def room_of(workload: Workload, process: ProcessSpec, place: Place, uid: int | N
         socket_dir=str(place.socket_dir),
         etc=str(place.etc),
         private_network=process.network is Network.NONE or uses_port(process.command),
+        door_dir=str(door) if door.is_dir() else "",
         memory_bytes=workload.template.limits.memory_mb << 20,
         paths=(*process.paths, *([str(ide)] if ide.is_dir() else [])),
     )
@@ -83,6 +84,7 @@ def spec_of(workload: Workload, place: Place, room: Room, setting: Setting) -> S
         environment={
             **basic_environment(room.workspace_id, room.user, home, setting.data_dir),
             **{name: expand(value, values) for name, value in process.env.items()},
+            **_door(room, plain=plain),
             **workload.environment,
         },
         user=room.user,
@@ -102,6 +104,12 @@ def spec_of(workload: Workload, place: Place, room: Room, setting: Setting) -> S
         log_max_bytes=setting.config.log_max_bytes,
         address={"socket": str(place.socket)},
     )
+
+
+def _door(room: Room, *, plain: bool) -> dict[str, str]:
+    """Where the platform listens for what comes from inside."""
+    folder = room.door_dir if plain else sandbox.DOOR_DIR
+    return {"CODEHUB_HOLD_SOCKET": f"{folder}/{DOOR}"} if room.door_dir else {}
 
 
 def process_of(workload: Workload) -> ProcessSpec:

@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from codehub import __version__
+from codehub.activity import api as activity_api
 from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
@@ -29,6 +30,7 @@ TAGS = [
 ROUTERS = (
     health.router,
     workspaces_api.router,
+    activity_api.router,
     points_api.router,
     shares_api.router,
     templates_api.router,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from codehub.db import Connection, Queries
+from codehub.db import Connection, Queries, rows
 from codehub.workspaces import store
-from codehub.workspaces.model import Workspace
+from codehub.workspaces.model import Entry, Workspace
 from codehub.workspaces.store import Change
 from codehub.workspaces.store import sql as workspace_sql
 
@@ -75,6 +75,24 @@ async def _told(c: Connection, records: Collection[Mapping[str, Any]]) -> list[s
     if records:
         await c.execute(workspace_sql.wake_controller)
     return [record["workspace_id"] for record in records]
+
+
+async def last_sleep(c: Connection, id_: str) -> Entry | None:
+    """The newest line of its history about sleeping; for explanations."""
+    found = rows(Entry, await c.fetch(sql.last_sleep, id_))
+    return found[0] if found else None
+
+
+async def keep_awake(
+    c: Connection, id_: str, op_id: str, until: datetime, reason: str, now: datetime
+) -> Workspace | None:
+    """From inside a run of it. None: that run is over."""
+    before = await store.lock(c, id_)
+    held = await store.update(c, sql.keep_awake, id_, until, reason or None, now, op_id)
+    fresh = before is None or before.keep_awake_until is None or before.keep_awake_until <= now
+    if held and fresh:
+        await store.note(c, id_, now, Change("workspace", "hold", reason or "asked for from inside"))
+    return held
 
 
 async def withdraw(c: Connection, id_: str, newest: datetime, now: datetime) -> Workspace | None:

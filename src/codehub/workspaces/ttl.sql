@@ -116,9 +116,9 @@ WHERE id = $1 AND desired_by = 'ttl' AND desired_state = 'STANDBY' AND operation
 RETURNING *;
 
 -- name: last_sleep
--- The newest line of history in which something put it to sleep, or tried to.
+-- The newest line of history in which somebody, or a timer, asked it to sleep.
 SELECT id, workspace_id, at, actor, event, from_state, to_state, reason, took_seconds, detail
-FROM workspace_history WHERE workspace_id = $1 AND to_state IN ('STANDBY', 'ARCHIVED') AND event IN ('wish', 'kept awake')
+FROM workspace_history WHERE workspace_id = $1 AND to_state IN ('STANDBY', 'ARCHIVED') AND event = 'wish'
 ORDER BY id DESC LIMIT 1;
 
 -- name: keep_awake

@@ -1,0 +1,49 @@
+"""`GET /api/v1/workspaces/{id}/activity`: why it sleeps, or does not."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, Field
+
+from codehub.templates.model import ActivityMode, ActivityProfile
+from codehub.web.access import LoggedIn
+from codehub.web.problems import documented
+from codehub.wiring import Services
+
+router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(401, 403, 503))
+
+
+class ActivityOut(BaseModel):
+    mode: ActivityMode
+    profile: ActivityProfile
+    last_input_at: datetime | None = Field(description="Somebody did something; null: not seen lately.")
+    last_output_at: datetime | None = Field(description="A program of theirs said something.")
+    open_connections: int = Field(description="WebSockets that are open now.")
+    counted: dict[str, int] = Field(description="What was seen and counts as activity, by kind.")
+    ignored: dict[str, int] = Field(description="What was seen and does not: an IDE talking to itself.")
+    sleeps_at: datetime | None = Field(description="When it sleeps if nothing happens; null: nothing would do that.")
+    reason: str
+
+
+@router.get("/workspaces/{id}/activity", responses=documented(404))
+async def workspace_activity(
+    request: Request,
+    caller: LoggedIn,
+    id: Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])],  # noqa: A002
+) -> ActivityOut:
+    """When it will sleep and why; why it did, or did not. Counts are kept for a month after the last news."""
+    services: Services = request.app.state.services
+    found = await services.activity.explain(caller, id)
+    seen = found.seen
+    return ActivityOut(
+        mode=found.terms.mode,
+        profile=found.terms.profile,
+        last_input_at=seen.last_input_at,
+        last_output_at=seen.last_output_at,
+        open_connections=seen.open_connections,
+        counted=seen.counted,
+        ignored=seen.ignored,
+        sleeps_at=found.sleeps_at,
+        reason=found.reason,
+    )

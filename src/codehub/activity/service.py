@@ -1,0 +1,63 @@
+"""Why a workspace sleeps, or does not: what was seen of it, and what follows from that. For the API and the pages."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+import redis.exceptions
+
+from codehub.activity import keys, rules, scripts
+from codehub.activity.intake import moment
+from codehub.activity.model import Kind, Seen
+from codehub.auth.model import Caller
+from codehub.db import Database
+from codehub.errors import UnavailableError
+from codehub.templates.model import ActivityMode
+from codehub.workspaces import sleeping
+from codehub.workspaces.service import Workspaces
+from codehub.workspaces.timetable import Terms, Timetable
+
+
+@dataclass(frozen=True)
+class Explanation:
+    terms: Terms
+    seen: Seen
+    sleeps_at: datetime | None
+    reason: str
+
+
+class Activity:
+    def __init__(self, database: Database, client: scripts.Redis, timetable: Timetable, workspaces: Workspaces) -> None:
+        self._database = database
+        self._client = client
+        self._timetable = timetable
+        self._workspaces = workspaces
+
+    async def explain(self, caller: Caller, id_: str) -> Explanation:
+        w = await self._workspaces.get(caller, id_)
+        seen = await self._seen(w.id)
+        async with self._database.connection() as c:
+            last = await sleeping.last_sleep(c, w.id)
+        terms, seconds = self._timetable.of_template(w.template), self._timetable.standby_seconds(w)
+        sleeps_at = self._timetable.sleeps_at(w)
+        if terms.mode is ActivityMode.CONNECTIONS and seen.open_connections:
+            sleeps_at = None  # nothing would, for as long as they are open
+        why = rules.reason(w, terms, seconds, seen.open_connections, sleeps_at, last)
+        return Explanation(terms, seen, sleeps_at, why)
+
+    async def _seen(self, id_: str) -> Seen:
+        try:
+            found = await cast("Awaitable[dict[bytes, bytes]]", self._client.hgetall(keys.details(id_)))
+            connections: Any = await self._client.get(keys.connections(id_))
+        except (redis.exceptions.RedisError, OSError) as e:
+            raise UnavailableError("Redis does not answer: what was seen of it cannot be said now") from e
+        values = {name.decode(): int(value) for name, value in found.items()}
+        counts = {kind: values[kind.label] for kind in Kind if kind.label in values}
+        return Seen(
+            moment(values["last_input_at"]) if "last_input_at" in values else None,
+            moment(values["last_output_at"]) if "last_output_at" in values else None,
+            int(connections or 0),
+            {kind.label: count for kind, count in counts.items() if kind.counts},
+            {kind.label: count for kind, count in counts.items() if not kind.counts},
+        )

@@ -1,0 +1,159 @@
+"""The real platform: what sleeps says why, and what holds itself awake from inside stays awake."""
+
+import asyncio
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from codehub.clock import SystemClock
+from codehub.runtimes.base import ExecResult
+from codehub.runtimes.process import ProcessRuntime
+from codehub.settings import RuntimeConfig
+from tests.platform import Platform, codehub
+
+ALONE = """
+title = "A terminal without a network"
+ready = "/healthz"
+[process]
+command = ["codehub-terminal", "--socket={socket}", "--base={base_path}"]
+network = "none"
+"""
+# What the IDE was given at its start is in its own environment, which only its user can read.
+WITH_ITS_ENVIRONMENT = """
+for pid in $(ls /proc | grep -E '^[0-9]+$'); do
+    found=$(tr '\\0' '\\n' < /proc/$pid/environ 2>/dev/null | grep ^CODEHUB_HOLD) && export $found && break
+done
+"""
+
+
+@pytest.fixture(scope="module")
+def platform() -> Iterator[Platform]:
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
+    folder.chmod(0o755)
+    (folder / "templates").mkdir()
+    (folder / "templates" / "alone.toml").write_text(ALONE)
+    environment = {
+        "CODEHUB_TEMPLATES_DIR": str(folder / "templates"),
+        "CODEHUB_MAX_RUNNING_PER_USER": "0",
+        "CODEHUB_MAX_KEEP_AWAKE_SECONDS": "7200",
+        "TTL_STANDBY_SECONDS": "3",
+        "ACTIVITY_FLUSH_INTERVAL": "0.2",
+        "COORDINATOR_TTL_INTERVAL": "0.3",
+        "COORDINATOR_ACTIVE_INTERVAL": "0.2",
+    }
+    started = Platform(folder / "data", first_start=False, **environment)
+    try:
+        yield started.start()
+    finally:
+        started.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def until(client: aiohttp.ClientSession, id_: str, phase: str) -> dict[str, Any]:
+    async with asyncio.timeout(90):
+        while True:
+            async with client.get(f"/api/v1/workspaces/{id_}") as answer:
+                w: dict[str, Any] = await answer.json()
+            if w["phase"] == phase and w["operation"] == "NONE":
+                return w
+            await asyncio.sleep(0.05)
+
+
+async def why(client: aiohttp.ClientSession, id_: str) -> dict[str, Any]:
+    async with client.get(f"/api/v1/workspaces/{id_}/activity") as answer:
+        assert answer.status == 200
+        found: dict[str, Any] = await answer.json()
+    return found
+
+
+async def create(client: aiohttp.ClientSession, **more: Any) -> str:
+    async with client.post("/api/v1/workspaces", json={"name": "lab", "template": "alone", **more}) as answer:
+        assert answer.status == 201, await answer.text()
+        return str((await answer.json())["id"])
+
+
+async def inside(platform: Platform, id_: str, command: str) -> ExecResult:
+    runtime = ProcessRuntime(platform.data_dir, RuntimeConfig(), None, SystemClock())
+    return await runtime.exec(id_, ["sh", "-c", WITH_ITS_ENVIRONMENT + command])
+
+
+async def test_a_workspace_that_nobody_uses_sleeps_and_says_why(platform: Platform) -> None:
+    async with platform.client() as client:
+        id_ = await create(client)
+        await until(client, id_, "RUNNING")
+        await until(client, id_, "STANDBY")
+        found = await why(client, id_)
+        assert found["mode"] == "traffic"
+        assert found["profile"] == "plain"
+        assert found["sleeps_at"] is None
+        assert "put to sleep at" in found["reason"]
+        assert "no activity since" in found["reason"]
+        async with client.get("/api/v1/workspaces/nobodys/activity") as answer:
+            assert answer.status == 404
+    said = codehub("workspace", "why", id_, CODEHUB_DATA_DIR=str(platform.data_dir))
+    assert "put to sleep at" in said.stdout, said.stderr
+
+
+async def test_one_that_never_sleeps_says_so(platform: Platform) -> None:
+    async with platform.client() as client:
+        id_ = await create(client, standby_ttl_seconds=0)
+        w = await until(client, id_, "RUNNING")
+        assert w["sleeps_at"] is None
+        assert "never sleeps" in (await why(client, id_))["reason"]
+
+
+async def test_a_workspace_without_a_network_can_hold_itself_awake(platform: Platform) -> None:
+    async with platform.client() as client:
+        id_ = await create(client, standby_ttl_seconds=30)
+        await until(client, id_, "RUNNING")
+        done = await inside(platform, id_, "codehub hold 1h --reason training")
+        assert done.exit_code == 0, done.output
+        assert b"Stays awake until" in done.output
+        w = await until(client, id_, "RUNNING")
+        assert w["keep_awake_reason"] == "training"
+        assert w["sleeps_at"] == w["keep_awake_until"]
+        assert "kept awake until" in (await why(client, id_))["reason"]
+        assert "(training)" in (await why(client, id_))["reason"]
+        bounded = await inside(platform, id_, "codehub hold 90d")
+        assert bounded.exit_code == 0, bounded.output
+        after = await until(client, id_, "RUNNING")
+        assert w["keep_awake_until"] < after["keep_awake_until"]
+        async with client.get(f"/api/v1/workspaces/{id_}/history") as answer:
+            events = [e["event"] for e in (await answer.json())["items"]]
+        assert events.count("hold") == 1  # the second only went on
+
+
+async def test_a_command_is_held_awake_for_as_long_as_it_runs(platform: Platform) -> None:
+    async with platform.client() as client:
+        id_ = await create(client, standby_ttl_seconds=30)
+        before = await until(client, id_, "RUNNING")
+        done = await inside(platform, id_, "codehub hold --reason build -- sh -c 'echo hello; exit 7'")
+        assert done.exit_code == 7
+        assert b"hello" in done.output
+        w = await until(client, id_, "RUNNING")
+        assert before["keep_awake_until"] is None
+        assert w["keep_awake_reason"] == "build"
+
+
+async def test_the_token_is_good_for_nothing_else_and_for_nobody_else(platform: Platform) -> None:
+    async with platform.client() as client:
+        id_, other = await create(client, standby_ttl_seconds=30), await create(client, standby_ttl_seconds=30)
+        await until(client, id_, "RUNNING")
+        await until(client, other, "RUNNING")
+        token = (await inside(platform, id_, "echo $CODEHUB_HOLD_TOKEN")).output.decode().split()[-1]
+        assert token
+        async with platform.client(token) as stranger, stranger.get("/api/v1/workspaces") as answer:
+            assert answer.status == 401
+        wrong = await inside(platform, other, f"CODEHUB_HOLD_TOKEN={token}x codehub hold 1h")
+        assert wrong.exit_code == 1
+        assert b"not good for" in wrong.output
+        theirs = await inside(platform, other, f"CODEHUB_HOLD_TOKEN={token} codehub hold 1h")
+        assert theirs.exit_code == 0  # whoever has it holds the workspace it belongs to, and no other
+        assert (await until(client, other, "RUNNING"))["keep_awake_until"] is None
+        assert (await until(client, id_, "RUNNING"))["keep_awake_until"] is not None
+        assert token not in platform.errors()
