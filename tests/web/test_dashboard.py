@@ -279,6 +279,10 @@ async def test_an_admin_sees_their_own_first_and_everybodys_on_a_switch(site: Si
         assert set(re.findall(r"Lab \d+", first + rest)) == {f"Lab {number}" for number in range(50)}
         assert len(re.findall(r'id="w-', first)) + len(re.findall(r'id="w-', rest)) == 50
         assert re.findall(r"Lab \d+", await page(admin, "/?everybody=1&cursor=nonsense"))
+        assert 'href="/w/' not in first  # only the owner, and whom they share with, can open it
+        id_ = re.findall(r'id="w-([a-z0-9]+)"', first)[0]
+        assert await post(admin, f"/do/{id_}/stop", then="everybody") == (303, "/", {"everybody": "1"})
+        assert 'href="/w/' not in await page(admin, f"/workspaces/{id_}")
 
 
 async def test_times_are_those_of_the_browsers_zone(site: Site, mina: aiohttp.ClientSession) -> None:

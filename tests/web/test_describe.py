@@ -165,6 +165,7 @@ def entry(
         (entry("wish", "asked by wake", "RUNNING"), "mina opened it, so it wakes"),
         (entry("wish", "idle for long", "STANDBY", actor="ttl"), "Put to sleep: nobody had typed for 10 min"),
         (entry("wish", "asleep for long", "ARCHIVED", actor="ttl"), "Stored away: it had slept for 10 min"),
+        (entry("shared", "with jun"), "mina shared it with jun"),
         (entry("observed", "found so", "STANDBY"), "Found to be: Asleep"),
         (entry("DataLost", "vanished"), "Its files have vanished from the disk. Nobody of CodeHub removed them."),
         (entry("STARTING", "observed to be done", "RUNNING", 3.2), "Running"),

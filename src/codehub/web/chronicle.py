@@ -18,7 +18,7 @@ OTHERS = {
 }
 REASONS = {reason.value for reason in Reason}
 TIMER = "ttl"  # who puts to sleep and stores away when nobody comes
-DETAILED = ("event_ide_ended", "event_retry", "event_gave_up", "event_shared", "event_unshared", "event_restore")
+DETAILED = ("event_ide_ended", "event_retry", "event_gave_up", "event_restore")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ def _gaps(entry: Entry, words: Words) -> dict[str, str]:
     return {
         "actor": entry.actor,
         "state": words.say(f"state_{LOOKS[Phase(state)]}") if state else "",
+        "guest": entry.reason.rpartition(" ")[2],  # `with jun`, `from jun`
         "span": words.span(entry.detail.get("seconds") or 0),
     }
 
