@@ -33,6 +33,7 @@ WATCHED = (
     ),
 )
 FILES = {str(ROOT / name): name for name in WATCHED}
+DEATH = signal.SIGKILL
 
 
 class Watcher:
@@ -48,7 +49,8 @@ class Watcher:
         if event == "line":
             place = f"{FILES[frame.f_code.co_filename]}:{frame.f_lineno}"
             if place == self._die_at:
-                os.kill(os.getpid(), signal.SIGKILL)
+                self._die_at = None
+                os.kill(os.getpid(), DEATH)
             if self._list_to and place not in self._seen:
                 self._seen.add(place)
                 with self._list_to.open("a") as out:

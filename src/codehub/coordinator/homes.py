@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import pathlib
-import shutil
 from collections.abc import AsyncIterator, Callable
 
 from codehub.archives import model, service
@@ -13,7 +12,8 @@ from codehub.archives.objects import ObjectStore
 from codehub.clock import Clock
 from codehub.coordinator.operations import Progress
 from codehub.db import Database
-from codehub.runtimes.base import Runtime
+from codehub.runtimes import files
+from codehub.runtimes.base import Runtime, RuntimeFailureError
 from codehub.templates.loader import Templates
 from codehub.workspaces import rules
 from codehub.workspaces import store as workspaces
@@ -56,7 +56,8 @@ class Homes:
                 await service.restore(self._store, w.archive_key, staged, owner, await self._quota(w), note)
             await runtime.place_volume(w.id, made, staged, w.archive_key)
         except BaseException:
-            await asyncio.to_thread(shutil.rmtree, staged, ignore_errors=True)
+            with contextlib.suppress(RuntimeFailureError):  # the garbage collection finds what is left
+                await asyncio.shield(asyncio.to_thread(files.remove_tree, staged))
             raise
 
     async def remove_all(self, workspace_id: str) -> None:
