@@ -195,3 +195,25 @@ async def test_a_double_click_asks_once(lab: Lab) -> None:
         async with lab.platform.client() as client, client.get(f"/api/v1/workspaces/{id_}/history") as answer:
             events = [(e["event"], e["to_state"]) for e in (await answer.json())["items"]]
         assert events.count(("wish", "RUNNING")) == 1
+
+
+async def test_a_half_typed_name_survives_the_news(lab: Lab) -> None:
+    async with lab.somebody("theo") as browser:
+        page = await browser.new_page()
+        await page.goto("/")
+        await page.get_by_label("Name").fill("Half a na")
+        await lab.workspace("theo", "From elsewhere", "tiny", "STANDBY")
+        await expect(card(page, "From elsewhere")).to_be_visible()
+        await expect(page.get_by_label("Name")).to_have_value("Half a na")
+        await expect(page.get_by_label("Name")).to_be_focused()
+
+
+async def test_deleting_from_a_workspaces_own_page_leads_to_where_it_can_be_undone(lab: Lab) -> None:
+    async with lab.somebody("uma") as browser:
+        id_ = await lab.workspace("uma", "Gone", "tiny", "STANDBY")
+        page = await browser.new_page()
+        await page.goto(f"/workspaces/{id_}")
+        await page.get_by_role("button", name="Delete").click()
+        await expect(page.get_by_text("“Gone” is in the trash.")).to_be_visible()
+        await page.get_by_role("button", name="Undo").click()
+        await expect(card(page, "Gone")).to_be_visible()

@@ -10,7 +10,9 @@ from datetime import datetime
 
 from starlette.requests import Request
 
+from codehub.activity.model import Seen
 from codehub.auth.model import Caller
+from codehub.errors import UnavailableError
 from codehub.templates.model import Template
 from codehub.web import chronicle, describe, paging
 from codehub.web.rendering import words_for
@@ -75,6 +77,7 @@ class Sheet:
     points: Sequence[RestorePoint]
     history: Sequence[chronicle.Line]
     size: str | None
+    seen: Seen | None  # None: cannot be said now
 
 
 class Reader:
@@ -186,4 +189,12 @@ class Reader:
             points=points,
             history=chronicle.lines(history, self.words, self.now),
             size=None if w.disk_bytes is None else self.words.size(w.disk_bytes),
+            seen=await self._seen(id_),
         )
+
+    async def _seen(self, id_: str) -> Seen | None:
+        """Only a help to understand: the page is there without it."""
+        try:
+            return (await self.services.activity.explain(self.caller, id_)).seen
+        except UnavailableError:
+            return None

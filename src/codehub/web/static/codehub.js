@@ -14,6 +14,7 @@ const ONCE = ["at", "problem", "done", "name", "template"]; // what an address s
 let address = location.href; // the page that is looked at, with what its last form had to say
 let stream = null;
 let planned = null;
+let due = 0; // when
 let latest = 0; // the number of the newest look: an older answer that comes late is not shown
 let ended = false;
 
@@ -25,9 +26,12 @@ async function ask(url, options = {}) {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   connected(true);
   const news = page.querySelector("[data-live]");
-  if (!news && answer.status < 500) return end(); // the page of somebody who is not logged in
+  if (page.querySelector("[data-logged-out]")) return end();
+  if (answer.status === 404) return location.reload(); // what this page is about is gone: say so
   if (!news) throw new Error(`status ${answer.status}`);
   if (options.method) {
+    // Deleting leads from a workspace's own page to the dashboard.
+    if (new URL(answer.url).pathname !== location.pathname) return location.assign(answer.url);
     address = answer.url;
     latest += 1; // looks under way do not know of it yet
   }
@@ -46,9 +50,12 @@ async function look() {
   plan(stream?.readyState === EventSource.OPEN ? EVERY : WITHOUT_STREAM);
 }
 
+/** Look after so many ms, or sooner if that is planned already: news in a row must not put it off for ever. */
 function plan(delay) {
-  if (ended) return;
+  const at = performance.now() + delay;
+  if (ended || (planned && due <= at)) return;
   clearTimeout(planned);
+  due = at;
   planned = setTimeout(look, delay);
 }
 
@@ -113,7 +120,18 @@ function merge(old, fresh) {
     if (inPlace) place = kept.nextElementSibling;
     else old.insertBefore(kept, place);
   }
-  for (const gone of before.values()) gone.remove();
+  for (const gone of before.values()) {
+    gone.remove();
+    carryOver(gone);
+  }
+}
+
+/** A name half typed into a form that went goes on in the one that took its place. */
+function carryOver(gone) {
+  const [typed, place] = [gone, region].map((e) => e.querySelector("#new-name"));
+  if (!typed || !place || typed.value === typed.defaultValue) return;
+  place.value = typed.value;
+  place.closest("details").open = true;
 }
 
 function replace(known, child) {
