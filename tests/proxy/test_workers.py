@@ -51,33 +51,54 @@ def close_all(clients: dict[int, list[socket.socket]]) -> None:
             client.close()
 
 
-def test_when_one_worker_is_killed_the_other_serves_on(socket_path: str) -> None:
+class Asker(threading.Thread):
+    """One client that asks and asks; `answers` counts, and `failure` says why it stopped."""
+
+    def __init__(self, client: socket.socket, worker: int) -> None:
+        super().__init__()
+        self._client = client
+        self._worker = worker
+        self.stop = threading.Event()
+        self.answers = 0
+        self.failure: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            while not self.stop.is_set():
+                assert ask(self._client) == self._worker
+                self.answers += 1
+        except Exception as e:  # noqa: BLE001
+            self.failure = e
+
+
+def all_go_on(askers: list[Asker], answers: int = 20) -> None:
+    """Until each has had so many more; or has failed, which is found at the end."""
+    before = {asker: asker.answers for asker in askers}
+    wait_until("more answers", lambda: all(a.failure or a.answers >= before[a] + answers for a in askers))
+
+
+def test_when_one_worker_is_killed_under_load_the_other_serves_on(socket_path: str) -> None:
     upstream = Upstream(name_the_worker, path=socket_path)
     with running(socket_path, count=2) as workers:
         clients = clients_of_both(workers)
         killed, other = clients
-        failures: list[Exception] = []
-        stop = threading.Event()
-
-        def load(client: socket.socket) -> None:
-            try:
-                while not stop.is_set():
-                    assert ask(client) == other
-            except Exception as e:  # noqa: BLE001
-                failures.append(e)
-
-        threads = [threading.Thread(target=load, args=(client,)) for client in clients[other]]
-        for thread in threads:
-            thread.start()
+        askers = [Asker(client, other) for client in clients[other]]
+        doomed = [Asker(client, killed) for client in clients[killed]]
+        all_go_on(askers + doomed)
         os.kill(killed, signal.SIGKILL)
+        all_go_on(askers)
+        wait_until("its end", lambda: killed not in workers.pids())
         for _ in range(50):  # newcomers are served, by whoever is there
             with workers.connect() as newcomer:
                 assert ask(newcomer) != killed
-        wait_until("a new worker", lambda: len(workers.pids() - {killed, other}) == 1)
-        stop.set()
-        for thread in threads:
-            thread.join()
-        assert failures == []
+        wait_until("a new worker", lambda: len(workers.pids() - {other}) == 1)
+        all_go_on(askers)
+        for asker in askers + doomed:
+            asker.stop.set()
+            asker.join()
+        assert [asker.failure for asker in askers] == [None] * len(askers)
+        assert None not in [asker.failure for asker in doomed]
         close_all(clients)
     upstream.close()
 
