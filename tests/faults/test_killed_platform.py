@@ -96,7 +96,7 @@ async def test_a_killed_platform_comes_back_with_everything_it_acknowledged(data
     """Once while it starts, once under load; fifty times in `make soak`."""
     written, under_load = await campaign(data_dir, rounds=2, seed=1)
     assert written > 0
-    assert under_load == 1
+    assert under_load >= 1
 
 
 @pytest.mark.soak
@@ -104,7 +104,7 @@ async def test_fifty_kills_lose_nothing(data_dir: pathlib.Path, capsys: pytest.C
     written, under_load = await campaign(data_dir, rounds=50, seed=random.randrange(10**6))
     with capsys.disabled():
         print(f"\n50 kills, {under_load} of them under load: {written} acknowledged writes, 0 lost")
-    assert under_load == 25
+    assert under_load >= 25  # one that was to die while starting may have been quicker
 
 
 async def test_only_the_supervisor_killed_leaves_nothing_running_and_the_next_start_works(
