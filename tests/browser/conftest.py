@@ -5,6 +5,7 @@ Tests here run in one event loop (`pytestmark = IN_ONE_LOOP`), because a browser
 
 import asyncio
 import contextlib
+import os
 import pathlib
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 
+from codehub.templates import programs
 from tests.platform import Platform, running
 from tests.workspaces.ides import write_templates
 
@@ -32,11 +34,25 @@ FLAGS = [
 WAIT_MS = 30_000.0  # for anything to appear; generous, since the machine may be busy
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
+def find_chromium() -> str:
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
         pytest.skip("there is no Chromium on this machine (Debian: apt install chromium)")
+    return found
+
+
+def find_code_server() -> str:
+    """Where `codehub ide install code-server` put it; it takes minutes and is not part of a test."""
+    folder = os.environ.get("CODEHUB_TEST_IDE_DIR")
+    found = programs.find("code-server", pathlib.Path(folder).parent) if folder else shutil.which("code-server")
+    if found is None:
+        pytest.skip("code-server is not here: `codehub ide install code-server`, then name it in CODEHUB_TEST_IDE_DIR")
+    return str(found)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    found = find_chromium()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=found, args=FLAGS)
         yield browser

@@ -22,8 +22,7 @@ import aiohttp
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
-from codehub.templates import programs
-from tests.browser.conftest import FLAGS, IN_ONE_LOOP, WAIT_MS
+from tests.browser.conftest import FLAGS, IN_ONE_LOOP, WAIT_MS, find_chromium, find_code_server
 from tests.platform import ADMIN_TOKEN, Platform, running
 
 pytestmark = [IN_ONE_LOOP, pytest.mark.soak]
@@ -67,13 +66,10 @@ def big_file() -> Iterator[pathlib.Path]:
 @contextlib.asynccontextmanager
 async def a_browser(port: int = 0) -> AsyncIterator[Browser]:
     """For which the platform on this port is as good as one behind TLS: VS Code's page asks for that."""
-    found = shutil.which("chromium")
-    if found is None:
-        pytest.skip("there is no Chromium on this machine (Debian: apt install chromium)")
     names = "--host-resolver-rules=MAP codehub.test 127.0.0.1"
     trusted = f"--unsafely-treat-insecure-origin-as-secure=http://codehub.test:{port}"
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=found, args=[*FLAGS, names, trusted])
+        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=[*FLAGS, names, trusted])
         yield browser
         await browser.close()
 
@@ -96,7 +92,7 @@ def a_platform(way: str, port: int) -> Iterator[Platform]:
     if ide := os.environ.get("CODEHUB_TEST_IDE_DIR"):  # built by `codehub ide install code-server`
         (folder / "data").mkdir(mode=0o755)
         shutil.copytree(ide, folder / "data" / "ide", symlinks=True)
-    with running(folder / "data", **env) as started:
+    with running(folder / "data", first_start=True, **env) as started:
         yield started
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -294,11 +290,7 @@ async def log_out(platform: Platform, desk: Desk) -> None:
 
 
 async def test_a_persons_hour_in_code_server(big_file: pathlib.Path) -> None:
-    folder = os.environ.get("CODEHUB_TEST_IDE_DIR")
-    program = programs.find("code-server", pathlib.Path(folder).parent) if folder else shutil.which("code-server")
-    if program is None:
-        pytest.skip("code-server is not here: `codehub ide install code-server`, and name it in CODEHUB_TEST_IDE_DIR")
-    command = [str(program), "--auth=none", "--bind-addr=127.0.0.1:{port}", "--disable-telemetry"]
+    command = [find_code_server(), "--auth=none", "--bind-addr=127.0.0.1:{port}", "--disable-telemetry"]
     command += ["--disable-update-check", "--disable-workspace-trust", "--user-data-dir={home}/.data", "{home}"]
     port = free_port()
     async with a_browser(port) as browser:
@@ -335,6 +327,6 @@ async def upload_to_code_server(desk: Desk, path: pathlib.Path) -> str:
 
 async def _size_in_code_server(desk: Desk, path: str) -> str:
     """It says no length, but its tag has the size in it."""
-    ask = "url => fetch(url, {method: 'HEAD'}).then(r => '' + r.headers.get('etag'))"
+    ask = "url => fetch(url).then(r => { r.body.cancel(); return '' + r.headers.get('etag'); })"
     tag: str = await desk.page.evaluate(ask, f"{desk.base}vscode-remote-resource?path={path}")
     return tag

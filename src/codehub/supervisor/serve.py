@@ -22,6 +22,7 @@ from codehub.supervisor.servers import Servers, Urls
 
 log = logs.get()
 READY_SECONDS = 60.0
+SETTLE_SECONDS = 0.5  # after which the proxy has read what was sent to it before the stop
 # Who needs root's rights when we have them: only what starts other people's programs.
 PRIVILEGED_ROLES = {"coordinator"}
 
@@ -131,7 +132,13 @@ class Supervisor:
         """First whoever talks to people, then the loops, then what they all stand on."""
         for listener in self._sockets:
             listener.close()
-        for role in self._roles:
+        talking = asyncio.gather(*(role.stop() for role in self._roles[:1]))
+        if len(self._roles) > 1:
+            # The proxy takes nothing new by now. The API ends streams of events, which the proxy would wait for.
+            await self._clock.sleep(SETTLE_SECONDS)
+            await self._roles[1].stop()
+        await talking
+        for role in self._roles[2:]:
             await role.stop()
         await self._servers.stop()
 
