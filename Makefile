@@ -7,7 +7,7 @@ PYTHON ?= $(shell sh scripts/find-python)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench soak lock states clean
+.PHONY: help serve test check format bench soak model lock states clean
 
 help: ## List what can be run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ bench: $(VENV)/installed-dev ## Run the benchmarks
 
 soak: $(VENV)/installed-dev ## Run the long campaigns (crashes, fifty times)
 	$(BIN)/python -m pytest -m soak --durations=10 $(ARGS)
+
+model: $(VENV)/installed-dev ## Explore every state of a workspace's life with two leaders, faults and requests (docs/model.md)
+	$(BIN)/python -m model $(ARGS)
 
 lock: $(VENV)/installed-dev ## Resolve the dependencies anew into the two lock files
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \

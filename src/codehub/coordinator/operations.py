@@ -89,10 +89,10 @@ class Operations:
         """After a time-out: a start that hangs must not leave a container that nobody expects. What it said."""
         if w.operation is not Operation.STARTING:
             return ""
+        await self._lease.require()  # one that was stopped meanwhile would end what its successor started
         await self._runtime.stop(w.id, self._config.stop_grace_seconds)
         ended = await self._runtime.last_exit(w.id)
         return f", and did not answer. {_last_words(ended.log_tail)}" if ended else ""
-        await self._lease.require()  # one that was stopped meanwhile would end what its successor started
 
     async def _provision(self, w: Workspace) -> None:
         assert w.op_id  # noqa: S101 (an operation has one)
@@ -102,6 +102,7 @@ class Operations:
             return
         volume = await self._own_volume(w)
         if volume and volume.parked:
+            await self._require_ours(w)  # what was seen before is what a successor has not touched
             await self._runtime.unpark_volume(w.id, volume.generation, made)
 
     async def _own_volume(self, w: Workspace) -> Volume | None:
@@ -109,10 +110,13 @@ class Operations:
         volume = (await self._runtime.volumes([w.id])).get(w.id)
         if volume is None or rules.knows(w, volume.generation):
             return volume
-        if not await self._transitions.is_ours(w):
-            raise RuntimeFailureError("the operation is no longer ours")
+        await self._require_ours(w)
         await self._runtime.delete_volume(w.id, volume.generation)
         return (await self._runtime.volumes([w.id])).get(w.id)
+
+    async def _require_ours(self, w: Workspace) -> None:
+        if not await self._transitions.is_ours(w):
+            raise RuntimeFailureError("the operation is no longer ours")
 
     async def _restore(self, w: Workspace) -> None:
         await self._own_volume(w)

@@ -58,7 +58,9 @@ class Volumes:
         place = self._layout.of(workspace_id)
         here, parked = read(place.volume), read(place.parked)
         if here:
-            return Volume(workspace_id, here.generation, here.restored_from, beside=parked and parked.generation)
+            return Volume(
+                workspace_id, here.generation, here.restored_from, beside=parked.generation if parked else None
+            )
         if parked:
             return Volume(workspace_id, parked.generation, parked.restored_from, parked=True)
         return None

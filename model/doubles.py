@@ -1,0 +1,322 @@
+"""What the product is handed in place of a machine: a runtime, an object store and workers that only ask.
+
+`driven` puts them, and an asyncio that never runs anything by itself, where the controller's modules look for theirs.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import types
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from unittest import mock
+
+from codehub.archives import model as archive_model
+from codehub.archives import service as archive_service
+from codehub.archives.objects import Stored
+from codehub.coordinator import controller, homes
+from codehub.coordinator.second_look import Returned
+from codehub.runtimes.base import Address, Container, Exit, Volume, Workload
+from codehub.templates.model import Template
+from codehub.workspaces.model import Workspace
+from model.asks import Ask, ExpiredError
+from model.database import NOW
+from model.world import EMPTY, GARBAGE, HALF, ID
+
+IDE = Template("t", "t", start_seconds=20)
+
+
+class Clock:
+    """Time stands still while a step is taken; that it passes is a transition of the model."""
+
+    def now(self) -> datetime:
+        return NOW
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, _seconds: float) -> None:
+        await Ask("sleep")
+
+
+class Templates:
+    def find(self, _name: str) -> Template:
+        return IDE
+
+    require = find
+
+
+class Directory(str):
+    """Where an archive is unpacked, known by its name."""
+
+    __slots__ = ()
+
+    def stat(self) -> types.SimpleNamespace:
+        return types.SimpleNamespace(st_uid=0, st_gid=0)
+
+
+# --- the runtime
+
+
+class Runtime:
+    name = "model"
+
+    async def containers(self) -> Mapping[str, Container]:
+        identity = await Ask("containers")
+        return {} if identity is None else {ID: Container(ID, str(identity), Address(socket="s"), NOW)}
+
+    async def volumes(self, _ids: Collection[str]) -> Mapping[str, Volume]:
+        found = await Ask("volumes")
+        return {} if found is None else {ID: Volume(ID, *found)}
+
+    async def answers(self, _container: Container, _template: Template) -> bool:
+        return bool(await Ask("answers"))
+
+    async def create_volume(self, _id: str, generation: str) -> None:
+        await Ask("create_volume", generation)
+
+    async def place_volume(self, _id: str, generation: str, staged: str, restored_from: str) -> None:
+        await Ask("place_volume", generation, staged, restored_from)
+
+    def staging(self, _id: str, generation: str) -> Ask:
+        return Ask("staging", generation)
+
+    def parked_path(self, _id: str) -> str:
+        return "parked"
+
+    async def delete_volume(self, _id: str, generation: str) -> None:
+        await Ask("delete_volume", generation)
+
+    async def park_volume(self, _id: str, generation: str) -> None:
+        await Ask("park_volume", generation)
+
+    async def unpark_volume(self, _id: str, generation: str, made: str) -> None:
+        await Ask("unpark_volume", generation, made)
+
+    async def start(self, _workload: Workload) -> None:
+        await Ask("start")
+
+    async def stop(self, _id: str, _grace_seconds: float) -> None:
+        await Ask("stop")
+
+    async def last_exit(self, _id: str) -> Exit | None:
+        return Exit(1, "")
+
+
+class SecondLook:
+    """Nobody came back since a timer's wish."""
+
+    async def who_returned(self, _about_to_sleep: Sequence[Workspace]) -> Returned:
+        return Returned()
+
+
+# --- archives: the product's own, on objects and workers that only ask
+
+
+def content(version: str) -> bytes:
+    return version.encode()
+
+
+def version_of(digest: str) -> str:
+    """Whose checksum this is."""
+    known = [EMPTY, GARBAGE, HALF, *(f"v{n}" for n in range(1, 30))]
+    return next(version for version in known if hashlib.sha256(content(version)).hexdigest() == digest)
+
+
+def _meta(version: str) -> bytes:
+    sha256 = hashlib.sha256(content(version)).hexdigest()
+    return archive_model.Meta(sha256, len(content(version)), 1, 1, NOW).to_json()
+
+
+def _is_meta(key: str) -> bool:
+    return key.endswith(archive_model.META_SUFFIX)
+
+
+def _data_key(key: str) -> str:
+    return key.removesuffix(archive_model.META_SUFFIX)
+
+
+class Objects:
+    async def list(self, prefix: str) -> AsyncIterator[Stored]:
+        for key, data, meta in await Ask("list", prefix):
+            if data:
+                yield Stored(key, len(content(data)), NOW)
+            if meta:
+                yield Stored(archive_model.meta_key(key), len(_meta(meta)), NOW)
+
+    async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> None:
+        whole = b"".join([chunk async for chunk in chunks])
+        await Ask("put_data", key, whole.decode())
+
+    async def put(self, key: str, written: bytes) -> None:
+        await Ask("put_meta", _data_key(key), version_of(archive_model.Meta.from_json(written).sha256))
+
+    async def get(self, key: str) -> bytes:
+        return _meta(await Ask("get_meta", _data_key(key)))
+
+    async def stream(self, key: str) -> AsyncIterator[bytes]:
+        yield content(await Ask("get_data", key))
+
+    async def delete(self, key: str) -> None:
+        await Ask("delete_meta" if _is_meta(key) else "delete_data", _data_key(key))
+
+
+class Packer:
+    async def output(self) -> AsyncIterator[bytes]:
+        yield content(await Ask("pack"))
+
+    async def result(self) -> dict[str, Any]:
+        return {"bytes": 1, "files": 1, "left_out": []}
+
+
+class Unpacker:
+    def __init__(self, into: str) -> None:
+        self._into = into
+
+    async def feed(self, chunk: bytes) -> bool:
+        return bool(await Ask("unpack", self._into, chunk.decode()))
+
+    async def end(self) -> None: ...
+
+    async def result(self) -> dict[str, Any]:
+        return {}
+
+
+@contextlib.asynccontextmanager
+async def packing(_source: str, _progress: Any) -> AsyncIterator[Packer]:
+    yield Packer()
+
+
+@contextlib.asynccontextmanager
+async def unpacking(into: str, *_rest: Any) -> AsyncIterator[Unpacker]:
+    yield Unpacker(into)
+
+
+# --- asyncio
+
+
+class Task:
+    """Work that somebody was asked to do later. The machine runs it, and says when it is done."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
+        self.work = work
+        self.error: BaseException | None = None
+        self.callbacks: list[Callable[[Task], object]] = []
+
+    def add_done_callback(self, callback: Callable[["Task"], object]) -> None:
+        self.callbacks.append(callback)
+
+    def cancelled(self) -> bool:
+        return False
+
+    def exception(self) -> BaseException | None:
+        return self.error
+
+    def end(self, error: BaseException | None) -> None:
+        self.error = error
+        for callback in self.callbacks:
+            callback(self)
+
+
+class Idle:
+    """A task beside the work that never gets a turn: what reports progress once a second."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
+        work.close()
+
+    def cancel(self) -> None: ...
+
+
+async def _to_thread(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    result = function(*args, **options)
+    if not isinstance(result, Ask):
+        return result
+    answer = await result
+    return Directory(answer) if result.verb == "staging" else answer
+
+
+async def _gather(*works: Any, return_exceptions: bool = False) -> list[Any]:  # noqa: ARG001 (as it is called)
+    """One after the other."""
+    waiting = [work for work in works if not isinstance(work, Idle)]
+    done = []
+    try:
+        while waiting:
+            done.append(await waiting.pop(0))
+    finally:
+        for work in waiting:
+            work.close()
+    return done
+
+
+class Timeouts:
+    """How many bounds on its time the code that runs is inside of."""
+
+    inside = 0
+
+
+@contextlib.asynccontextmanager
+async def _timeout(_seconds: float) -> AsyncIterator[None]:
+    Timeouts.inside += 1
+    try:
+        yield
+    except ExpiredError:
+        raise TimeoutError from None
+    finally:
+        Timeouts.inside -= 1
+
+
+async def _shield(work: Awaitable[Any]) -> Any:
+    return await work
+
+
+def _remove_tree(directory: str) -> Ask:
+    return Ask("discard", directory)
+
+
+STEPPED = types.SimpleNamespace(
+    **{name: getattr(asyncio, name) for name in ("Semaphore", "Event", "CancelledError", "Task", "Future")},
+    ensure_future=Task,
+    create_task=Idle,
+    to_thread=_to_thread,
+    shield=_shield,
+    gather=_gather,
+    timeout=_timeout,
+)
+
+
+class Silent:
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda *_args, **_values: None
+
+
+class Ids:
+    """The next id is whatever the machine says: it names those that nobody uses."""
+
+    fresh = "o1"
+
+    def new(self, _length: int = 12) -> str:
+        return self.fresh
+
+
+IDS = Ids()
+
+
+@contextlib.contextmanager
+def driven() -> Iterator[None]:
+    """While this holds, the controller's modules act on the model, and only when they are stepped."""
+    process = types.SimpleNamespace(packing=packing, unpacking=unpacking)
+    replaced: list[tuple[Any, str, Any]] = [
+        (controller, "asyncio", STEPPED),
+        (controller, "ids", IDS),
+        (controller, "log", Silent()),
+        (controller, "random", types.SimpleNamespace(random=lambda: 0.0)),
+        (homes, "asyncio", STEPPED),
+        (homes, "files", types.SimpleNamespace(remove_tree=_remove_tree)),
+        (archive_service, "asyncio", STEPPED),
+        (archive_service, "process", process),
+    ]
+    with contextlib.ExitStack() as stack:
+        for module, name, double in replaced:
+            stack.enter_context(mock.patch.object(module, name, double))
+        yield

@@ -1,0 +1,156 @@
+"""Runs every mutant against the tables' tests and the model until something notices it. `make model ARGS=mutants`.
+
+Each runs in a process of its own, with the changed text in place of the module's. A mutant that nothing notices has to
+be in `survivors.toml`, with why it changes nothing that matters; one that is listed there and noticed is wrong, too.
+"""
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import io
+import os
+import pathlib
+import pickle
+import select
+import signal
+import sys
+import time
+import tomllib
+import traceback
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NamedTuple
+
+from model import mutations
+from model.mutations import Mutant
+
+HERE = pathlib.Path(__file__).parent
+TABLES = "tests/workspaces/test_rules.py"
+# Small first: most mutants do not get far.
+BOUNDS = ((0, 2), (1, 1), (1, 2))
+LONGEST_SECONDS = 900.0
+ROOTS = ("codehub", "model", "tests")
+
+
+class Verdict(NamedTuple):
+    mutant: str
+    killer: str | None  # None: it lives
+    seconds: float
+
+
+class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads one module from other text."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(
+        self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != self._mutant.module:
+            return None
+        return importlib.util.spec_from_loader(name, self, origin="mutant")
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self._mutant.source, f"<{self._mutant.name}>", "exec"), module.__dict__)  # noqa: S102
+
+
+def survivors() -> dict[str, str]:
+    """Name → why it is no mistake that it lives."""
+    text = (HERE / "survivors.toml").read_text(encoding="utf-8")
+    return {entry["mutant"]: entry["why"] for entry in tomllib.loads(text).get("survivor", [])}
+
+
+def run(wanted: str = "", workers: int = 2) -> list[Verdict]:
+    """All whose name contains `wanted`, a few at a time."""
+    waiting = [mutant for mutant in mutations.every() if wanted in mutant.name]
+    running: dict[int, tuple[int, Mutant, float]] = {}  # pipe → pid, mutant, since
+    done: list[Verdict] = []
+    while waiting or running:
+        while waiting and len(running) < workers:
+            mutant = waiting.pop(0)
+            pipe, pid = _start(mutant)
+            running[pipe] = (pid, mutant, time.monotonic())
+        ready, _, _ = select.select(list(running), [], [], 1.0)
+        for pipe in [p for p, (_, _, since) in running.items() if p in ready or _is_late(since)]:
+            pid, mutant, since = running.pop(pipe)
+            done.append(Verdict(mutant.name, _end(pipe, pid, late=pipe not in ready), time.monotonic() - since))
+            print(f"{len(done):4} {done[-1].killer or 'LIVES':<60.60} {mutant.name}", flush=True)
+    return done
+
+
+def _is_late(since: float) -> bool:
+    return time.monotonic() - since > LONGEST_SECONDS
+
+
+def _start(mutant: Mutant) -> tuple[int, int]:
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        return reading, pid
+    os.close(reading)
+    try:
+        killer: str | None = _hunt(mutant)
+    except BaseException:  # noqa: BLE001 (whatever it does, it is noticed)
+        killer = f"it breaks: {traceback.format_exc(limit=0).strip()}"
+    os.write(writing, pickle.dumps(killer))
+    os._exit(0)
+
+
+def _end(pipe: int, pid: int, *, late: bool) -> str | None:
+    if late:
+        os.kill(pid, signal.SIGKILL)
+    with os.fdopen(pipe, "rb") as stream:
+        said = stream.read()
+    os.waitpid(pid, 0)
+    if late or not said:
+        return "it does not come to an end"
+    killer: str | None = pickle.loads(said)  # noqa: S301 (our own child's)
+    return killer
+
+
+def _hunt(mutant: Mutant) -> str | None:
+    """Who notices? Imports everything anew, with the mutant in it."""
+    for name in [name for name in sys.modules if name.split(".")[0] in ROOTS]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, Changed(mutant))
+    if mutant.module == mutations.RULES and _tables_notice():
+        return "tables"
+    from model import doubles, scenarios  # noqa: PLC0415 (with the mutant in place)
+    from model.explore import Bounds, Explorer  # noqa: PLC0415
+
+    with doubles.driven():
+        for bounds in BOUNDS:
+            found = Explorer(Bounds(*bounds)).run(scenarios.beginnings())
+            if found:
+                return f"model: {found.problem}"
+    return None
+
+
+def _tables_notice() -> bool:
+    import pytest  # noqa: PLC0415 (only here)
+
+    quiet = io.StringIO()
+    with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+        options = ["-x", "-q", "-p", "no:xdist", "-p", "no:randomly", "--noconftest", "-o", "addopts="]
+        return pytest.main([*options, TABLES]) != 0
+
+
+def report(done: list[Verdict], *, whole: bool) -> int:
+    """Prints the figures; 1 when a survivor has no explanation, or an explanation no survivor."""
+    known = survivors()
+    living = {verdict.mutant for verdict in done if verdict.killer is None}
+    by_tables = sum(verdict.killer == "tables" for verdict in done)
+    print(
+        f"{len(done)} mutants: {by_tables} noticed by the tables, {len(done) - by_tables - len(living)} by the model,"
+    )
+    print(f"{len(living)} live, {len(living & set(known))} of them explained")
+    for name in sorted(living - set(known)):
+        print(f"NOT EXPLAINED: {name}")
+    wrong = sorted(set(known) - living) if whole else []
+    for name in wrong:
+        print(f"EXPLAINED, BUT IT DOES NOT LIVE: {name}")
+    return 1 if living - set(known) or wrong else 0
