@@ -38,7 +38,7 @@ c.JupyterHub.active_server_limit = 0
 c.JupyterHub.load_roles = [{"name": "bench", "services": ["bench"],
     "scopes": ["admin:users", "admin:servers", "list:users", "read:users:activity", "read:servers", "delete:servers"]}]
 """
-ONE_PASS = """
+ONE_ROUND = """
 import asyncio, logging, sys, time
 from jupyterhub_idle_culler import cull_idle
 async def main():
@@ -65,7 +65,7 @@ def decisions_per_second(servers: int) -> float:
     try:
         url = f"http://127.0.0.1:{port}"
         asyncio.run(_start_servers(url, servers))
-        command = [str(CACHE / "jupyterhub" / "bin" / "python"), "-c", ONE_PASS, f"{url}/hub/api", HUB_TOKEN]
+        command = [str(CACHE / "jupyterhub" / "bin" / "python"), "-c", ONE_ROUND, f"{url}/hub/api", HUB_TOKEN]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return servers / float(done.stdout)
     finally:

@@ -7,13 +7,12 @@ flushes everything else on a period, when the TTL runner asks for it, and once m
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from datetime import datetime
 
 import redis.exceptions
 
 from codehub import logs
 from codehub.activity import keys
-from codehub.activity.buffer import Buffer, Tally
+from codehub.activity.buffer import Buffer
 from codehub.activity.leases import Leases
 from codehub.activity.model import COUNTS, Kind, Watched
 from codehub.activity.profiles import PROFILES
@@ -25,6 +24,9 @@ from codehub.settings import ActivityConfig
 from codehub.templates.model import ActivityMode, ActivityProfile
 
 log = logs.get()
+BROWSING = Kind.BROWSING  # by these names they are found faster
+TRAFFIC, CONNECTIONS = ActivityMode.TRAFFIC, ActivityMode.CONNECTIONS
+FROM_BROWSER = Direction.FROM_BROWSER
 CACHED = 4096  # requests of the same shape are classified once
 ASKED_SECONDS = 1.0  # how often a worker looks whether a flush is wanted
 Unreachable = (redis.exceptions.RedisError, OSError, TimeoutError)
@@ -38,7 +40,7 @@ class Recorder:
         self._buffer = Buffer()
         self._tallies = self._buffer.tally
         self._leases = Leases(client, clock, instance, keys.lease_seconds(config.flush_interval))
-        self._kinds: dict[tuple[ActivityProfile, bytes, bytes], Kind] = {}
+        self._kinds: dict[tuple[int, bytes, bytes], Kind] = {}
         self._connections_changed = asyncio.Event()
         self._flushing = asyncio.Lock()
         self._flushed_ms = 0
@@ -50,14 +52,14 @@ class Recorder:
             return  # `tunnel` is told when it is open
         path, _, query = _inside(watched, head)
         kind = self._kind(watched.profile, head.method, path, query)
-        if kind is Kind.BROWSING:
+        if kind is BROWSING:
             self._buffer.note_listing(watched.workspace_id, path, self._clock.now())
         else:
             tally = self._tallies(watched.workspace_id)
             tally.counts[kind] += 1
             if COUNTS[kind]:
                 tally.input = self._clock.now()
-        if watched.mode is ActivityMode.CONNECTIONS and COUNTS[kind]:
+        if watched.mode is CONNECTIONS and COUNTS[kind]:
             self._leases.visited(watched)
             self._connections_changed.set()
 
@@ -74,7 +76,7 @@ class Recorder:
     def _kind(self, profile: ActivityProfile, method: bytes, path: bytes, query: bytes) -> Kind:
         if b"content=" in query:  # of Jupyter's listings: the one query that matters
             return PROFILES[profile].request(method, path, query)
-        key = (profile, method, path)
+        key = (id(profile), method, path)  # an enum's member lives for ever, and is slow to hash
         found = self._kinds.get(key)
         if found is None:
             if len(self._kinds) >= CACHED:
@@ -87,13 +89,13 @@ class Recorder:
     def said(self, watched: Watched, kind: Kind) -> None:
         tally = self._tallies(watched.workspace_id)
         tally.counts[kind] += 1
-        if COUNTS[kind] and watched.mode is ActivityMode.TRAFFIC:
+        if COUNTS[kind] and watched.mode is TRAFFIC:
             tally.input = self._clock.now()
 
     def heard(self, watched: Watched, kind: Kind) -> None:
         tally = self._tallies(watched.workspace_id)
         tally.counts[kind] += 1
-        if COUNTS[kind] and watched.mode is ActivityMode.TRAFFIC:
+        if COUNTS[kind] and watched.mode is TRAFFIC:
             tally.output = self._clock.now()
 
     def closed(self, watched: Watched) -> None:
@@ -121,16 +123,13 @@ class Recorder:
         async with self._flushing:
             now = self._clock.now()
             for watched in self._leases.connected():
-                self._note_connected(self._tallies(watched.workspace_id), now)
+                self._tallies(watched.workspace_id).input = now
             await self._buffer.flush(self._client, now)
             flushed = int(now.timestamp() * 1000)  # rounded down: no further than this
             if not await self._leases.renew(flushed):
                 self._buffer.send_again()
                 await self._buffer.flush(self._client, now)
             self._flushed_ms = flushed
-
-    def _note_connected(self, tally: Tally, now: datetime) -> None:
-        tally.input = now
 
     async def _keep_flushing(self) -> None:
         due = self._clock.monotonic()
@@ -185,7 +184,7 @@ class Watch:
         self._from_workspace = Follower(heard).follow
 
     def data(self, direction: Direction, data: bytes) -> None:
-        (self._from_browser if direction is Direction.FROM_BROWSER else self._from_workspace)(data)
+        (self._from_browser if direction is FROM_BROWSER else self._from_workspace)(data)
 
     def closed(self) -> None:
         self._recorder.closed(self._watched)
