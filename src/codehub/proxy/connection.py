@@ -8,23 +8,22 @@ from math import inf
 from typing import TYPE_CHECKING, cast
 
 from codehub.proxy.farewell import Farewell
+from codehub.proxy.turns import Reader
 
 if TYPE_CHECKING:
     from codehub.proxy.server import Engine
 
 
-class Connection(asyncio.Protocol):
-    __slots__ = ("_buffer", "_eof", "_paused", "deadline", "engine", "transport", "write_paused")
-
-    transport: asyncio.Transport
+class Connection(Reader):
+    __slots__ = ("_buffer", "_eof", "deadline", "engine", "write_paused")
 
     def __init__(self, engine: "Engine") -> None:
+        super().__init__()
         self.engine = engine
         self.deadline = inf
         self.write_paused = False  # the client does not take what we have for it
         self._buffer = b""  # what came and is not understood yet
         self._eof = False  # the client sends nothing any more
-        self._paused = False  # we do not read
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         engine = self.engine
@@ -38,16 +37,6 @@ class Connection(asyncio.Protocol):
         name = self.transport.get_extra_info("peername")
         # An IPv4 client on a socket that speaks both comes as ::ffff:192.0.2.1.
         return str(name[0]).removeprefix("::ffff:") if isinstance(name, tuple) else ""
-
-    def pause_reading(self) -> None:
-        if not self._paused:
-            self._paused = True
-            self.transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        if self._paused:
-            self._paused = False
-            self.transport.resume_reading()
 
     def _keep_for_later(self, data: bytes) -> None:
         self._buffer += data

@@ -17,6 +17,7 @@ from codehub.proxy.connection import Connection
 from codehub.proxy.framing import RefusalError
 from codehub.proxy.model import CHUNKED, Answer, Failure, Forward, Hold, Observer, RequestHead, ResponseHead
 from codehub.proxy.tunnel import Tunnel
+from codehub.proxy.turns import LARGE
 
 if TYPE_CHECKING:
     from codehub.proxy.server import Engine
@@ -100,13 +101,13 @@ class Client(Connection):
     def pause_writing(self) -> None:
         self.write_paused = True
         if self.up:
-            self.up.transport.pause_reading()
+            self.up.pause_reading()
         self.deadline = self.engine.now + self.engine.limits.stall_seconds
 
     def resume_writing(self) -> None:
         self.write_paused = False
         if self.up:
-            self.up.transport.resume_reading()
+            self.up.resume_reading()
         self._rearm()
         if self.state is HEAD:
             self._next()
@@ -181,7 +182,7 @@ class Client(Connection):
         up.begin(self, wire)
         self._wire = wire
         if self.write_paused:
-            up.transport.pause_reading()
+            up.pause_reading()
         if self.head.length == 0:
             self._request_through()
             return data
@@ -195,6 +196,8 @@ class Client(Connection):
         assert self._body is not None  # noqa: S101
         self.deadline = self.engine.now + self.engine.limits.stall_seconds
         self.engine.counters.bytes_in += len(data)
+        if len(data) >= LARGE:
+            self.engine.turns.took(self, len(data))
         try:
             rest = self._body.pass_on(data, self.up.transport)
         except RefusalError as refusal:

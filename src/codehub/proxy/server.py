@@ -14,6 +14,7 @@ from codehub.proxy.headers import Source
 from codehub.proxy.metrics import Counters
 from codehub.proxy.model import Address, Director, Limits
 from codehub.proxy.tunnel import Tunnel
+from codehub.proxy.turns import Turns
 from codehub.proxy.upstream import Pool
 from codehub.settings import Network
 
@@ -49,6 +50,7 @@ class Engine:
         self.draining = False
         self.watched: set[Watched] = set()
         self.counters = Counters()
+        self.turns = Turns(self.loop)
         self._clock = clock
         self._trusted = trusted
         self._scheme = scheme

@@ -5,6 +5,7 @@ tunnels by route, to count them and to end them with a reason.
 """
 
 import asyncio
+from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from codehub import logs
 from codehub.proxy.farewell import Farewell
 from codehub.proxy.frames import Boundary, close_frame
 from codehub.proxy.model import Direction, Observer
+from codehub.proxy.turns import LARGE, Reader
 
 if TYPE_CHECKING:
     from codehub.proxy.server import Engine
@@ -52,6 +54,7 @@ class Tunnel:
     def start(self, from_browser: bytes, from_workspace: bytes, *, eof: bool) -> None:
         """With what has come already."""
         browser, workspace = BrowserSide(self), WorkspaceSide(self)
+        browser.other, workspace.other = workspace, browser
         self.client.set_protocol(browser)
         self.up.set_protocol(workspace)
         self.engine.tunnel_opened(self)
@@ -141,61 +144,62 @@ class Careful:
             log.exception("An observer of a WebSocket's end failed")
 
 
-class BrowserSide(asyncio.Protocol):
-    """What the browser's transport reports."""
+class Side(Reader):
+    """What one of the two transports reports. What comes goes to the other one, at most as fast as that takes it."""
 
-    __slots__ = ("_counters", "_see", "_tunnel", "_write")
+    __slots__ = ("_counters", "_see", "_tunnel", "_turns", "_write", "other")
 
-    def __init__(self, tunnel: Tunnel) -> None:
+    other: "Side"
+
+    def __init__(self, tunnel: Tunnel, transport: asyncio.Transport, write: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self.transport = transport
         self._tunnel = tunnel
-        self._write = tunnel.up.write
+        self._write = write
+        self._turns = tunnel.engine.turns
         self._counters = tunnel.engine.counters
         self._see = tunnel.observer.data if tunnel.observer else None
 
+    def eof_received(self) -> bool:
+        return self._tunnel.eof(self.other.transport)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._tunnel.end()
+
+    def pause_writing(self) -> None:
+        self.other.pause_reading()
+
+    def resume_writing(self) -> None:
+        self.other.resume_reading()
+
+
+class BrowserSide(Side):
+    __slots__ = ()
+
+    def __init__(self, tunnel: Tunnel) -> None:
+        super().__init__(tunnel, tunnel.client, tunnel.up.write)
+
     def data_received(self, data: bytes) -> None:
+        size = len(data)
         self._write(data)
-        self._counters.bytes_in += len(data)
+        self._counters.bytes_in += size
+        if size >= LARGE:
+            self._turns.took(self, size)
         if self._see is not None:
             self._see(FROM_BROWSER, data)
 
-    def eof_received(self) -> bool:
-        return self._tunnel.eof(self._tunnel.up)
 
-    def connection_lost(self, _exc: Exception | None) -> None:
-        self._tunnel.end()
-
-    def pause_writing(self) -> None:
-        self._tunnel.up.pause_reading()
-
-    def resume_writing(self) -> None:
-        self._tunnel.up.resume_reading()
-
-
-class WorkspaceSide(asyncio.Protocol):
-    """What the upstream's transport reports."""
-
-    __slots__ = ("_counters", "_see", "_tunnel", "_write")
+class WorkspaceSide(Side):
+    __slots__ = ()
 
     def __init__(self, tunnel: Tunnel) -> None:
-        self._tunnel = tunnel
-        self._write = tunnel.to_browser
-        self._counters = tunnel.engine.counters
-        self._see = tunnel.observer.data if tunnel.observer else None
+        super().__init__(tunnel, tunnel.up, tunnel.to_browser)
 
     def data_received(self, data: bytes) -> None:
+        size = len(data)
         self._write(data)
-        self._counters.bytes_out += len(data)
+        self._counters.bytes_out += size
+        if size >= LARGE:
+            self._turns.took(self, size)
         if self._see is not None:
             self._see(FROM_WORKSPACE, data)
-
-    def eof_received(self) -> bool:
-        return self._tunnel.eof(self._tunnel.client)
-
-    def connection_lost(self, _exc: Exception | None) -> None:
-        self._tunnel.end()
-
-    def pause_writing(self) -> None:
-        self._tunnel.client.pause_reading()
-
-    def resume_writing(self) -> None:
-        self._tunnel.client.resume_reading()

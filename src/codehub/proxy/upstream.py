@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from codehub.proxy import chunked, framing, headers
 from codehub.proxy.framing import RefusalError
 from codehub.proxy.model import CHUNKED, UNTIL_EOF, Address, Failure, ResponseHead
+from codehub.proxy.turns import LARGE, Reader
 from codehub.runtimes import connect
 
 if TYPE_CHECKING:
@@ -90,15 +91,14 @@ class Pool:
             self.idle.pop(0).transport.close()
 
 
-class Upstream(asyncio.Protocol):
+class Upstream(Reader):
     __slots__ = (
         "_chunks", "_heard", "_keep", "_kept", "_left", "_rechunk", "client", "engine", "phase", "pool",
-        "reused", "since", "transport", "write_paused",
+        "reused", "since", "write_paused",
     )  # fmt: skip
 
-    transport: asyncio.Transport
-
     def __init__(self, engine: "Engine", pool: Pool) -> None:
+        super().__init__()
         self.engine = engine
         self.pool = pool
         self.client: Client | None = None
@@ -133,7 +133,10 @@ class Upstream(asyncio.Protocol):
         if phase is HEAD:
             self._heard = True
             self._read_head(client, data)
-        elif phase is LENGTH:
+            return
+        if len(data) >= LARGE:
+            self.engine.turns.took(self, len(data))
+        if phase is LENGTH:
             self._pass_length(client, data)
         elif phase is CHUNKS:
             self._pass_chunks(client, data)
@@ -271,8 +274,7 @@ class Upstream(asyncio.Protocol):
         self.client, self.phase, self._chunks = None, IDLE, None
         if reusable and self._keep and client.request_is_through():
             self.reused = True
-            if client.write_paused:
-                self.transport.resume_reading()
+            self.resume_reading()
             self.pool.release(self)
         else:
             self.pool.busy -= 1
