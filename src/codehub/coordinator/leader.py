@@ -46,7 +46,6 @@ class Lease:
                 raise LeaseLostError(f"epoch {self.epoch} is over: somebody else leads")
             yield connection
 
-
     async def require(self) -> None:
         """Raises `LeaseLostError` when somebody else leads."""
         async with self.transaction():
