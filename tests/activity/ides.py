@@ -120,7 +120,7 @@ async def _type_in_cell(tab: Tab) -> None:
     await tab.write(" ")
 
 
-async def _run_cell(tab: Tab) -> None:
+async def run_cell(tab: Tab) -> None:
     await tab.press("Enter", SHIFT)
 
 
@@ -149,9 +149,9 @@ JUPYTER = (
     Action("a notebook opened", _open_notebook, lasts=8),
     Action("one key typed in a cell", _type_in_cell),
     Action("a file saved", _save_notebook),
-    Action("a cell run", _run_cell),
-    Action("a cell that prints", _run_cell, lasts=14),
-    Action("a cell that computes silently", _run_cell, lasts=24),
+    Action("a cell run", run_cell),
+    Action("a cell that prints", run_cell, lasts=14),
+    Action("a cell that computes silently", run_cell, lasts=24),
     Action("a folder opened", _browse_folder),
     Action("a terminal opened", _jupyter_terminal),
     Action("a line typed in the terminal", _jupyter_terminal_line),

@@ -4,6 +4,7 @@
 what it took, the newest of each workspace, so that memory is bounded by workspaces, not by time.
 """
 
+import hashlib
 import math
 from datetime import datetime, timedelta
 
@@ -22,6 +23,11 @@ LABELS = tuple(kind.label for kind in Kind)
 def milliseconds(at: datetime) -> int:
     """Rounded up: nobody was idle any earlier than this."""
     return math.ceil(at.timestamp() * 1000)
+
+
+def _name(folder: bytes) -> str:
+    """Short, and text: Redis's own msgpack knows no bytes. What somebody's folders are called is nobody's business."""
+    return hashlib.blake2b(folder, digest_size=8).hexdigest()
 
 
 class Tally:
@@ -113,11 +119,11 @@ class Buffer:
         listings: dict[Listing, Span],
         refreshed: dict[Listing, datetime],
     ) -> None:
-        by_workspace: dict[str, list[tuple[bytes, int, int]]] = {}
+        by_workspace: dict[str, list[tuple[str, int, int]]] = {}
         for (id_, folder), last in refreshed.items():
-            by_workspace.setdefault(id_, []).append((folder, 0, milliseconds(last)))
+            by_workspace.setdefault(id_, []).append((_name(folder), 0, milliseconds(last)))
         for (id_, folder), (first, last) in listings.items():
-            by_workspace.setdefault(id_, []).append((folder, milliseconds(first), milliseconds(last)))
+            by_workspace.setdefault(id_, []).append((_name(folder), milliseconds(first), milliseconds(last)))
         entries = [
             (
                 id_,

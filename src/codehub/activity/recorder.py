@@ -180,8 +180,9 @@ class Watch:
         self._watched = watched
         profile = PROFILES[watched.profile]
         said, heard = profile.readers(path, query, self._said, self._heard)
-        self._from_browser = Follower(said).follow
-        self._from_workspace = Follower(heard).follow
+        blind = not profile.reads_messages
+        self._from_browser = Follower(said, blind=blind).follow
+        self._from_workspace = Follower(heard, blind=blind).follow
 
     def data(self, direction: Direction, data: bytes) -> None:
         (self._from_browser if direction is FROM_BROWSER else self._from_workspace)(data)
