@@ -9,11 +9,9 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import io
-import os
 import pathlib
 import pickle
-import select
-import signal
+import subprocess
 import sys
 import time
 import tomllib
@@ -30,7 +28,6 @@ TABLES = "tests/workspaces/test_rules.py"
 # Small first: most mutants do not get far.
 BOUNDS = ((0, 2), (1, 1), (1, 2))
 LONGEST_SECONDS = 900.0
-ROOTS = ("codehub", "model", "tests")
 
 
 class Verdict(NamedTuple):
@@ -65,18 +62,19 @@ def survivors() -> dict[str, str]:
 def run(wanted: str = "", workers: int = 2) -> list[Verdict]:
     """All whose name contains `wanted`, a few at a time."""
     waiting = [mutant for mutant in mutations.every() if wanted in mutant.name]
-    running: dict[int, tuple[int, Mutant, float]] = {}  # pipe → pid, mutant, since
+    running: list[tuple[subprocess.Popen[bytes], Mutant, float]] = []
     done: list[Verdict] = []
     while waiting or running:
         while waiting and len(running) < workers:
             mutant = waiting.pop(0)
-            pipe, pid = _start(mutant)
-            running[pipe] = (pid, mutant, time.monotonic())
-        ready, _, _ = select.select(list(running), [], [], 1.0)
-        for pipe in [p for p, (_, _, since) in running.items() if p in ready or _is_late(since)]:
-            pid, mutant, since = running.pop(pipe)
-            done.append(Verdict(mutant.name, _end(pipe, pid, late=pipe not in ready), time.monotonic() - since))
-            print(f"{len(done):4} {done[-1].killer or 'LIVES':<60.60} {mutant.name}", flush=True)
+            running.append((start(mutant), mutant, time.monotonic()))
+        time.sleep(0.05)
+        for entry in [e for e in running if e[0].poll() is not None or _is_late(e[2])]:
+            running.remove(entry)
+            child, mutant, since = entry
+            killer = end(child, late=child.poll() is None)
+            done.append(Verdict(mutant.name, killer, time.monotonic() - since))
+            print(f"{len(done):4} {killer or 'LIVES':<60.60} {mutant.name}", flush=True)
     return done
 
 
@@ -84,28 +82,26 @@ def _is_late(since: float) -> bool:
     return time.monotonic() - since > LONGEST_SECONDS
 
 
-def _start(mutant: Mutant) -> tuple[int, int]:
-    reading, writing = os.pipe()
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid:
-        os.close(writing)
-        return reading, pid
-    os.close(reading)
-    try:
-        killer: str | None = _hunt(mutant)
-    except BaseException:  # noqa: BLE001 (whatever it does, it is noticed)
-        killer = f"it breaks: {traceback.format_exc(limit=0).strip()}"
-    os.write(writing, pickle.dumps(killer))
-    os._exit(0)
+def start(mutant: Mutant) -> "subprocess.Popen[bytes]":
+    """In an interpreter of its own: what was imported before would go on as it was."""
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(
+        [sys.executable, "-m", "model.mutants"], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+    )
+    assert child.stdin
+    child.stdin.write(pickle.dumps(tuple(mutant)))
+    child.stdin.close()
+    return child
 
 
-def _end(pipe: int, pid: int, *, late: bool) -> str | None:
+def end(child: "subprocess.Popen[bytes]", *, late: bool = False) -> str | None:
+    """Who noticed it."""
     if late:
-        os.kill(pid, signal.SIGKILL)
-    with os.fdopen(pipe, "rb") as stream:
-        said = stream.read()
-    os.waitpid(pid, 0)
+        child.kill()
+    assert child.stdout
+    with child.stdout:
+        said = child.stdout.read()
+    child.wait()
     if late or not said:
         return "it does not come to an end"
     killer: str | None = pickle.loads(said)  # noqa: S301 (our own child's)
@@ -113,9 +109,8 @@ def _end(pipe: int, pid: int, *, late: bool) -> str | None:
 
 
 def _hunt(mutant: Mutant) -> str | None:
-    """Who notices? Imports everything anew, with the mutant in it."""
-    for name in [name for name in sys.modules if name.split(".")[0] in ROOTS]:
-        del sys.modules[name]
+    """Who notices? Nothing of the product may have been imported before."""
+    assert mutant.module not in sys.modules
     sys.meta_path.insert(0, Changed(mutant))
     if mutant.module == mutations.RULES and _tables_notice():
         return "tables"
@@ -154,3 +149,17 @@ def report(done: list[Verdict], *, whole: bool) -> int:
     for name in wrong:
         print(f"EXPLAINED, BUT IT DOES NOT LIVE: {name}")
     return 1 if living - set(known) or wrong else 0
+
+
+def main() -> None:
+    """A child: the mutant comes on standard input, who noticed it goes to standard output."""
+    mutant = Mutant(*pickle.loads(sys.stdin.buffer.read()))  # noqa: S301 (our own parent's)
+    try:
+        killer: str | None = _hunt(mutant)
+    except BaseException:  # noqa: BLE001 (whatever it does, it is noticed)
+        killer = f"it breaks: {traceback.format_exc(limit=0).strip()}"
+    sys.stdout.buffer.write(pickle.dumps(killer))
+
+
+if __name__ == "__main__":
+    main()

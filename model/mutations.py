@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import pathlib
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 RULES = "codehub.workspaces.rules"
@@ -37,6 +38,7 @@ class Mutant(NamedTuple):
     source: str
 
 
+@cache
 def every() -> list[Mutant]:
     found = [*_of_conditions(RULES)]
     for module, functions in STEPS.items():
