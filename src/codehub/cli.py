@@ -169,12 +169,12 @@ def add_commands() -> None:
     from codehub.backup.cli import backup, restore  # noqa: PLC0415
     from codehub.coordinator.gc_cli import collect  # noqa: PLC0415
     from codehub.doctor.cli import doctor  # noqa: PLC0415
-    from codehub.workspaces import points_cli as workspaces  # noqa: PLC0415
+    from codehub.workspaces.points_cli import app as workspaces  # noqa: PLC0415
 
     for command in (backup, restore, doctor):
         app.command(rich_help_panel=OPERATE)(command)
     app.command("gc", rich_help_panel=OPERATE)(collect)
     app.add_typer(ide, name="ide", rich_help_panel=OPERATE)
-    app.add_typer(workspaces.cli.app, name="workspace", rich_help_panel=PEOPLE)
+    app.add_typer(workspaces, name="workspace", rich_help_panel=PEOPLE)
     app.add_typer(users, name="user", rich_help_panel=PEOPLE)
     app.add_typer(tokens, name="token", rich_help_panel=PEOPLE)

@@ -24,6 +24,11 @@ def shorten(path: Path) -> None:
     os.truncate(path, 2_000_000)
 
 
+def become_a_pipe(home: Path) -> None:
+    (home / "b").unlink()
+    os.mkfifo(home / "b")
+
+
 @pytest.mark.parametrize(
     ("change", "there"),
     [
@@ -37,7 +42,7 @@ def shorten(path: Path) -> None:
             {"a", "sub/c"},
             id="becomes a link",
         ),
-        pytest.param(lambda home: ((home / "b").unlink(), os.mkfifo(home / "b")), {"a", "sub/c"}, id="becomes a pipe"),
+        pytest.param(become_a_pipe, {"a", "sub/c"}, id="becomes a pipe"),
     ],
 )
 def test_a_home_that_changes_is_packed_soundly_all_the_same(folder: Path, change: Change, there: set[str]) -> None:

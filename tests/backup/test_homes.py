@@ -34,9 +34,8 @@ EAGER = {
 
 
 def platform(folder: pathlib.Path, name: str) -> Platform:
-    return Platform(
-        folder / name, CODEHUB_TEMPLATES_DIR=str(folder / "templates"), CODEHUB_STOP_GRACE_SECONDS="1", **EAGER
-    )
+    environment = {"CODEHUB_TEMPLATES_DIR": str(folder / "templates"), "CODEHUB_STOP_GRACE_SECONDS": "1", **EAGER}
+    return Platform(folder / name, first_start=False, **environment)
 
 
 def furnish(home: pathlib.Path) -> dict[bytes, Any]:

@@ -35,7 +35,7 @@ def platform() -> Iterator[Platform]:
         "COORDINATOR_IDLE_INTERVAL": "1",
         "COORDINATOR_ACTIVE_INTERVAL": "0.2",
     }
-    started = Platform(folder / "data", **environment)
+    started = Platform(folder / "data", first_start=False, **environment)
     try:
         yield started.start()
     finally:

@@ -20,10 +20,14 @@ from codehub.wiring import Services
 from codehub.workspaces import cli, downloads
 from codehub.workspaces.model import Desired, Phase, RestorePoint, Workspace
 
+app = cli.app  # one more part of `codehub workspace`
 EVERY = 1_000
 
 
-@cli.app.command("restore-points")
+app = cli.app  # `codehub workspace`, which these join
+
+
+@app.command("restore-points")
 def restore_points(which: cli.WHICH) -> None:
     """List the archives it can go back to, newest first."""
 
@@ -39,7 +43,7 @@ def restore_points(which: cli.WHICH) -> None:
     with_services(work)
 
 
-@cli.app.command("restore")
+@app.command("restore")
 def restore(
     which: cli.WHICH,
     point: Annotated[str, typer.Argument(help="A key from `restore-points`, or its number: 1 is the newest")],
@@ -63,7 +67,7 @@ def restore(
     with_services(work)
 
 
-@cli.app.command("download")
+@app.command("download")
 def download(
     which: cli.WHICH,
     output: Annotated[
