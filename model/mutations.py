@@ -53,24 +53,35 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(pathlib.Path(spec.origin).read_text(encoding="utf-8"))
 
 
-def _named(module: str, names: dict[str, int], what: str, tree: ast.AST) -> Mutant:
-    name = f"{module.removeprefix('codehub.')}.{what}"
-    names[name] = names.get(name, 0) + 1
-    if names[name] > 1:
-        name += f" ({names[name]})"
-    return Mutant(name, module, ast.unparse(ast.fix_missing_locations(tree)))
+class _Text:
+    """A module's text, statement by statement, with the names that its mutants have got."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self.tree = _tree(module)
+        self._parts = [ast.unparse(statement) for statement in self.tree.body]
+        self._names: dict[str, int] = {}
+
+    def mutant(self, what: str, place: int, changed: ast.stmt) -> Mutant:
+        """The same with another statement in this place."""
+        name = f"{self._module.removeprefix('codehub.')}.{what}"
+        self._names[name] = self._names.get(name, 0) + 1
+        if self._names[name] > 1:
+            name += f" ({self._names[name]})"
+        text = ast.unparse(ast.fix_missing_locations(changed))
+        return Mutant(name, self._module, "\n".join([*self._parts[:place], text, *self._parts[place + 1 :]]))
 
 
 # --- conditions
 
 
 def _of_conditions(module: str) -> Iterator[Mutant]:
-    tree, names = _tree(module), dict[str, int]()
-    for function in tree.body:
-        where = _title(function)
-        for node in [n for n in ast.walk(function) if isinstance(n, ast.expr)]:
+    text = _Text(module)
+    for place, statement in enumerate(text.tree.body):
+        where = _title(statement)
+        for node in [n for n in ast.walk(statement) if isinstance(n, ast.expr)]:
             for what, changed in _changes(node):
-                yield _named(module, names, f"{where}: {what}", _replaced(tree, node, changed))
+                yield text.mutant(f"{where}: {what}", place, _replaced(statement, node, changed))
 
 
 def _title(statement: ast.stmt) -> str:
@@ -98,14 +109,13 @@ def _changes(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
         yield f"not `{ast.unparse(node.test)}`", ast.IfExp(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse)
 
 
-def _replaced(tree: ast.Module, node: ast.expr, changed: ast.expr) -> ast.Module:
+def _replaced(statement: ast.stmt, node: ast.expr, changed: ast.expr) -> ast.stmt:
     class Replace(ast.NodeTransformer):
         def visit(self, visited: ast.AST) -> ast.AST:
             return changed if visited is node else self.generic_visit(visited)
 
-    # The tree is shared: transformed on a copy that keeps track of the one node.
-    memo: dict[int, object] = {id(node): node, id(changed): changed}
-    copied = copy.deepcopy(tree, memo)
+    # A copy, in which the one node is still itself.
+    copied = copy.deepcopy(statement, {id(node): node, id(changed): changed})
     Replace().visit(copied)
     return copied
 
@@ -114,17 +124,18 @@ def _replaced(tree: ast.Module, node: ast.expr, changed: ast.expr) -> ast.Module
 
 
 def _of_steps(module: str, functions: tuple[str, ...]) -> Iterator[Mutant]:
-    tree, names = _tree(module), dict[str, int]()
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.AsyncFunctionDef) or function.name not in functions:
-            continue
-        for block in _blocks(function):
-            steps = [n for n, statement in enumerate(block) if _is_step(statement)]
-            for first, second in itertools.pairwise(steps):
-                what = f"{function.name}: `{_short(block[second])}` before `{_short(block[first])}`"
-                block[first], block[second] = block[second], block[first]
-                yield _named(module, names, what, copy.deepcopy(tree))
-                block[first], block[second] = block[second], block[first]
+    text = _Text(module)
+    for place, statement in enumerate(text.tree.body):
+        for function in ast.walk(statement):
+            if not isinstance(function, ast.AsyncFunctionDef) or function.name not in functions:
+                continue
+            for block in _blocks(function):
+                steps = [n for n, step in enumerate(block) if _is_step(step)]
+                for first, second in itertools.pairwise(steps):
+                    what = f"{function.name}: `{_short(block[second])}` before `{_short(block[first])}`"
+                    block[first], block[second] = block[second], block[first]
+                    yield text.mutant(what, place, statement)
+                    block[first], block[second] = block[second], block[first]
 
 
 def _blocks(function: ast.AST) -> Iterator[list[ast.stmt]]:
