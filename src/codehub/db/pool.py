@@ -91,7 +91,17 @@ class Database:
                 e, ValueError
             ):  # asyncpg's word for an argument of the wrong type: our mistake, not an outage
                 raise
+            if isinstance(e, asyncio.TimeoutError):
+                await self.distrust()
             raise UnavailableError(f"the database does not answer: {_reason(e)}") from e
+
+    async def distrust(self) -> None:
+        """One did not answer in time, so the others may hang as well: who comes next gets a new connection.
+
+        Making one is bounded more tightly than a statement: while a server hangs, people wait seconds, not half a
+        minute for each connection that was open when it began.
+        """
+        await self._pool.expire_connections()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:

@@ -46,10 +46,12 @@ async def readyz(request: Request, response: Response) -> Readiness:
 
 
 async def _database(request: Request) -> str:
+    database = request.app.state.services.database
     try:
-        async with asyncio.timeout(PROBE_SECONDS), request.app.state.services.database.connection() as c:
+        async with asyncio.timeout(PROBE_SECONDS), database.connection() as c:
             await migrate.require_current(c)
     except TimeoutError:
+        await database.distrust()
         return "no answer in time"
     except CodeHubError as e:
         return redact_text(e.detail)
