@@ -1,5 +1,7 @@
 """The buffer and its scripts on the real Redis: counts, listings that several proxies see, what a failure leaves."""
 
+from typing import Any
+
 from redis.asyncio import Redis
 
 from codehub.activity import keys
@@ -20,7 +22,7 @@ def worker(redis: Redis, clock: ManualClock, name: str) -> Recorder:
 
 
 async def seen(redis: Redis) -> dict[str, int]:
-    found = await redis.hgetall(keys.details("w1"))
+    found: Any = await redis.hgetall(keys.details("w1"))
     return {name.decode(): int(value) for name, value in found.items() if not name.startswith(b"last")}
 
 
