@@ -3,7 +3,6 @@
 import asyncio
 import os
 import pathlib
-import shutil
 import signal
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from codehub.runtimes.layout import Layout
 from codehub.workspaces.errors import DataLostError
 from codehub.workspaces.model import Desired, Phase
-from tests.archives import s3
+from tests.archives import s3, trees
 from tests.archives.conftest import s3_server
 from tests.faults.dying_keeper import line_of
 from tests.faults.keeper_stage import KeeperStage, keeper_stage
@@ -103,7 +102,7 @@ async def test_files_removed_behind_its_back_are_told_and_never_replaced_silentl
         await stage.want(id_, Desired.ARCHIVED, Phase.ARCHIVED)
         await stage.want(id_, Desired.STANDBY, Phase.STANDBY)
         (stage.home(id_) / "since then").write_text("not in any archive")
-        shutil.rmtree(Layout(stage.data_dir).of(id_).volume)
+        trees.fell(Layout(stage.data_dir).of(id_).volume)
         lost = await stage.until(id_, Phase.ERROR)
         assert lost.error_info
         assert lost.error_info["reason"] == "DataLost"
