@@ -51,7 +51,7 @@ def test_a_manifest_survives_being_written_and_read() -> None:
         (b"", "cannot be understood"),
         (b"[]", "cannot be understood"),
         (b'{"format": 1}', "cannot be understood"),
-        (b'{"format": 2, "everything": "else"}', "install a newer CodeHub"),
+        (b'{"format": 3, "everything": "else"}', "install a newer CodeHub"),
     ],
 )
 def test_a_manifest_we_cannot_read_is_refused_with_the_reason(content: bytes | None, complaint: str) -> None:

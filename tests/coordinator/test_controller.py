@@ -306,7 +306,7 @@ async def test_only_so_many_start_at_a_time_and_the_oldest_wish_goes_first(
         await house.controller.tick()
         await asyncio.sleep(0.05)
     started = [id_ for verb, id_ in house.runtime.calls if verb == "start"]
-    assert started == ids[:2]
+    assert sorted(started) == sorted(ids[:2])  # both at once: which of the two comes first is chance
     assert await house.service.start_position(await house.service.get(MINA, ids[4])) == 2
     await house.controller.close()
 

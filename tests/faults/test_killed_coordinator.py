@@ -151,15 +151,17 @@ async def lines_reached(servers: TestServers, folder: pathlib.Path) -> list[str]
     return out.read_text().split()
 
 
-async def killed_at(line: str, servers: TestServers, folder: pathlib.Path, number: int) -> None:
+async def killed_at(line: str, servers: TestServers, folder: pathlib.Path, number: int) -> int:
+    """How often it died: a few lines are reached by chance only, as when two look at once."""
     async with staged(servers, folder / f"run-{number}", number) as stage:
         stage.launch(line)
         try:
             await stage.life()
-            assert stage.deaths == 1, "a coordinator died by itself, or the line was not reached"
+            assert stage.deaths <= 1, "a coordinator died by itself"
         except BaseException as e:
             e.add_note(f"to die at {line}, deaths {stage.deaths}: {(stage.folder / 'log').read_text()[-2000:]}")
             raise
+        return stage.deaths
 
 
 async def campaign(servers: TestServers, folder: pathlib.Path, every: int) -> tuple[int, int]:
@@ -168,14 +170,17 @@ async def campaign(servers: TestServers, folder: pathlib.Path, every: int) -> tu
     chosen = lines[:: max(1, every)]
     room = asyncio.Semaphore(len(os.sched_getaffinity(0)))
 
-    async def one(number: int, line: str) -> None:
+    async def one(number: int, line: str) -> int:
         async with room:
-            await killed_at(line, servers, folder, number)
+            return await killed_at(line, servers, folder, number)
 
     lives = [one(number, line) for number, line in enumerate(chosen, 1)]
-    failures = [e for e in await asyncio.gather(*lives, return_exceptions=True) if isinstance(e, BaseException)]
+    ends = await asyncio.gather(*lives, return_exceptions=True)
+    failures = [e for e in ends if isinstance(e, BaseException)]
     if failures:
         raise BaseExceptionGroup(f"{len(failures)} of {len(chosen)} lines", failures)
+    deaths = sum(e for e in ends if isinstance(e, int))
+    assert deaths >= 0.8 * len(chosen) - 1, f"only {deaths} of {len(chosen)} lines were reached"
     return len(lines), len(chosen)
 
 
