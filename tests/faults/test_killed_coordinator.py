@@ -161,7 +161,7 @@ async def killed_at(line: str, servers: TestServers, folder: pathlib.Path, numbe
         except BaseException as e:
             e.add_note(f"to die at {line}, deaths {stage.deaths}: {(stage.folder / 'log').read_text()[-2000:]}")
             raise
-        return stage.deaths
+        return int(stage.deaths)
 
 
 async def campaign(servers: TestServers, folder: pathlib.Path, every: int) -> tuple[int, int]:
