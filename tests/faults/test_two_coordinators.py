@@ -155,3 +155,45 @@ async def test_a_write_prepared_before_the_stop_is_refused_after_it(
         with contextlib.suppress(ProcessLookupError):
             stale.kill()  # also one that is still stopped
         await stale.wait()
+
+
+STOPPED_INSIDE = """
+import asyncio, os, signal, sys
+from codehub import logs, settings
+from codehub.clock import SystemClock
+from codehub.coordinator.leader import SESSION_SETTINGS, Leader
+from codehub.db import Database
+
+async def work(lease):
+    async with lease.transaction() as c:
+        # The server has parsed it and waits for its arguments: in its eyes a statement runs, the session is not idle.
+        await c.prepare("SELECT now()")
+        print("leading", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+async def main():
+    database = await Database.open(sys.argv[1], session=SESSION_SETTINGS)
+    await Leader(database, SystemClock(), "host-" + str(os.getpid()) + "-test", work, dict).run()
+
+logs.configure(settings.load({}).log, "test")
+asyncio.run(main())
+"""
+
+
+async def test_a_leader_stopped_between_the_messages_of_one_statement_does_not_hold_the_lease(
+    database_url: str, redis_url: str, tmp_path: pathlib.Path
+) -> None:
+    stale = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", STOPPED_INSIDE, database_url, stdout=asyncio.subprocess.PIPE
+    )
+    assert stale.stdout
+    others = Coordinators(database_url, redis_url, tmp_path)
+    try:
+        assert await asyncio.wait_for(stale.stdout.readline(), 60) == b"leading\n"
+        others.start()
+        assert await others.another_leads(None, 60) == 2
+    finally:
+        others.end()
+        with contextlib.suppress(ProcessLookupError):
+            stale.kill()
+        await stale.wait()

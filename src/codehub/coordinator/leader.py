@@ -27,6 +27,7 @@ ASK_SECONDS = 1.0  # how often a follower looks
 
 # For the pool of a coordinator. A leader that is stopped in the middle of a fenced transaction holds the lease row; the
 # database ends that transaction before the lease runs out, so that the row is free when somebody wants to take over.
+# (One stopped between the messages of a single statement is not idle to the database: whoever takes over ends it.)
 SESSION_SETTINGS = {"idle_in_transaction_session_timeout": "3s", "lock_timeout": "3s"}
 
 
@@ -76,6 +77,10 @@ class Leader:
     async def _try_acquire(self) -> int | None:
         try:
             async with self._database.connection() as c:
+                if not await c.fetchval(sql.vacant, LEASE_NAME):
+                    return None
+                if ended := await c.fetchval(sql.end_fenced, LEASE_NAME):
+                    log.warning("Ended transactions of a leader that is gone", count=ended)
                 epoch: int | None = await c.fetchval(sql.acquire, LEASE_NAME, self._holder, LEASE_SECONDS)
         except UnavailableError as e:
             log.warning("Cannot stand for election", error=e.detail)

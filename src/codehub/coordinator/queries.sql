@@ -1,3 +1,19 @@
+-- name: vacant
+-- Whether nobody leads. Waits for no lock.
+SELECT NOT EXISTS (SELECT FROM system_locks WHERE name = $1 AND expires_at >= clock_timestamp());
+
+-- name: end_fenced
+-- Ends the sessions that still hold a fence of a lease that has run out: their leader may be stopped in the middle of a
+-- statement, and would keep the next one from leading until somebody continues it. Fences alone lock rows there.
+SELECT count(pg_terminate_backend(pid))
+FROM pg_locks
+WHERE locktype = 'relation'
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND relation = 'system_locks'::regclass
+  AND mode = 'RowShareLock'
+  AND granted
+  AND EXISTS (SELECT FROM system_locks WHERE name = $1 AND expires_at < clock_timestamp());
+
 -- name: acquire
 -- Takes a lease that nobody holds, or that has run out. Changing `epoch` changes a key: this waits for every fenced
 -- transaction of the last leader to end, and none can begin after it.
