@@ -92,7 +92,7 @@ def copy_seed(seed: pathlib.Path, data: pathlib.Path) -> None:
     """A data directory as a first start leaves it, before anybody was there."""
     data.mkdir(mode=0o711, parents=True)
     folders = [seed / name for name in ("postgres", "secrets")]
-    subprocess.run(["cp", "-a", *folders, data], check=True)
+    subprocess.run(["cp", "-a", "--sparse=always", *folders, data], check=True)
 
 
 @contextlib.contextmanager

@@ -38,8 +38,17 @@ def patient(far_store: ObjectStore, s3_url: str) -> ObjectStore:
     return open_store(s3_url)
 
 
-@pytest.mark.parametrize("fault", ["cut", "hang"])
-@pytest.mark.parametrize("after", [0, 5 * MEGABYTE, 30 * MEGABYTE], ids=["at once", "in a part", "between parts"])
+@pytest.mark.parametrize(
+    ("fault", "after"),
+    [
+        pytest.param("cut", 0, id="cut at once"),
+        pytest.param("cut", 5 * MEGABYTE, id="cut in a part"),
+        pytest.param("cut", 30 * MEGABYTE, id="cut between parts"),
+        pytest.param("hang", 0, id="hangs at once"),
+        pytest.param("hang", 5 * MEGABYTE, id="hangs in a part", marks=pytest.mark.soak),
+        pytest.param("hang", 30 * MEGABYTE, id="hangs between parts", marks=pytest.mark.soak),
+    ],
+)
 async def test_an_upload_that_fails_commits_nothing_and_works_when_the_wire_is_mended(
     far_store: ObjectStore, patient: ObjectStore, wire: s3.Wire, large_home: Path, fault: str, after: int
 ) -> None:

@@ -162,7 +162,14 @@ async def _said(stage: KeeperStage, words: str) -> None:
             await asyncio.sleep(0.1)
 
 
-@pytest.mark.parametrize("where", STOPS)
+@pytest.mark.parametrize(
+    "where",
+    [
+        "in the middle of a delete",
+        pytest.param("in the middle of an upload", marks=pytest.mark.soak),
+        pytest.param("before it deletes what it archived", marks=pytest.mark.soak),
+    ],
+)
 async def test_a_leader_stopped_and_continued_destroys_nothing_that_came_after(
     servers: TestServers, data_dir: pathlib.Path, where: str
 ) -> None:

@@ -119,7 +119,7 @@ class Lab:
 
     async def known(self, w: Workspace, **expected: Any) -> None:
         """Until the proxy has heard of it."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while True:
                 route = self.director.routes.get(w.id)
                 if route and all(getattr(route.entry, name) == value for name, value in expected.items()):

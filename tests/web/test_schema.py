@@ -44,7 +44,7 @@ async def run(site: Site, token: str, examples: int, folder: pathlib.Path, phase
     return process.returncode or 0, output.decode()
 
 
-@pytest.mark.parametrize("examples", [10, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [5, pytest.param(100, marks=pytest.mark.soak)])
 async def test_the_api_is_what_it_says_it_is_for_an_admin(site: Site, tmp_path: pathlib.Path, examples: int) -> None:
     code, output = await run(site, ADMIN_TOKEN, examples, tmp_path)
     assert code == 0, output
@@ -52,7 +52,7 @@ async def test_the_api_is_what_it_says_it_is_for_an_admin(site: Site, tmp_path: 
         assert f"✅ {phase}" in output
 
 
-@pytest.mark.parametrize(("examples", "phases"), [(5, "fuzzing"), pytest.param(100, ALL, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("examples", "phases"), [(3, "fuzzing"), pytest.param(100, ALL, marks=pytest.mark.soak)])
 async def test_the_api_is_what_it_says_it_is_for_a_learner(
     site: Site, tmp_path: pathlib.Path, examples: int, phases: str
 ) -> None:

@@ -153,10 +153,21 @@ WHERE observed_status IN ('STANDBY', 'RUNNING') AND (disk_measured_at IS NULL OR
 ORDER BY disk_measured_at NULLS FIRST LIMIT $2;
 
 -- name: events_after
--- Only as far as no older transaction is still open: an event can then never appear behind one that was read.
+-- Only as far as no older transaction is still open: an event can then never appear behind one that was read. Open
+-- transactions of other databases on the same server do not count; one that cannot be placed does.
 SELECT e.xact::text AS xact, e.id AS event_id, e.workspace_id, e.owner
 FROM workspace_events e
-WHERE (e.xact, e.id) > ($1::text::xid8, $2) AND e.xact < pg_snapshot_xmin(pg_current_snapshot())
+WHERE (e.xact, e.id) > ($1::text::xid8, $2)
+  AND e.xact < (
+      SELECT coalesce(
+          (SELECT min(running)
+           FROM pg_snapshot_xip(snapshot) AS running
+           WHERE NOT EXISTS (
+               SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+               WHERE l.locktype = 'transactionid' AND l.transactionid = running::xid
+                 AND l.mode = 'ExclusiveLock' AND l.granted AND a.datname <> current_database())),
+          pg_snapshot_xmax(snapshot))
+      FROM pg_current_snapshot() AS snapshot)
 ORDER BY e.xact, e.id
 LIMIT $3;
 
