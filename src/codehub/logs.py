@@ -9,9 +9,18 @@ import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-import structlog
+# structlog draws in `rich` where there is one, for tracebacks we print plainly; leaving it out spares every process a
+# third of its start.
+_rich = sys.modules.get("rich")
+sys.modules["rich"] = None  # type: ignore[assignment]
+try:
+    import structlog
+finally:
+    del sys.modules["rich"]
+    if _rich:
+        sys.modules["rich"] = _rich
 
-from codehub.settings import LogConfig
+from codehub.settings import LogConfig  # noqa: E402
 
 SECRET_NAMES = re.compile(
     r"(password|secret|token|cookie|authorization|api_?key|database_url|redis_url)", re.IGNORECASE
