@@ -182,7 +182,7 @@ def memory() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--large", type=int, default=1_000_000)
     parser.add_argument("--servers", type=int, default=100)
     chosen = parser.parse_args()

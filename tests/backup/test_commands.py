@@ -40,6 +40,11 @@ async def test_a_platform_moves_to_another_machine_and_nobody_notices(data_dir: 
         assert made.returncode == 0, made.stderr
         assert "tables" in made.stdout
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        for more in ([], ["--replace"]):
+            refused = codehub("restore", str(file), *more, CODEHUB_DATA_DIR=str(data_dir))
+            assert refused.returncode == 1
+            assert refused.stderr == f"codehub: CodeHub is running on {data_dir}: stop it first, then restore\n"
+        assert await who(platform, token=token) == "mina"
     restored = codehub("restore", str(file), CODEHUB_DATA_DIR=str(new_home))
     assert restored.returncode == 0, restored.stderr
     assert "2 rows  ✓" in restored.stdout.split("users", 1)[1].splitlines()[0]
@@ -72,13 +77,10 @@ async def test_a_stopped_platform_is_backed_up_and_put_back_in_its_place(data_di
     people = codehub("user", "ls", **home).stdout
     assert "mina" in people
     assert "late" not in people
+    _damage_is_one_line_and_touches_nothing(file, data_dir.parent / "new")
 
 
-async def test_a_damaged_file_is_one_line_and_touches_nothing(data_dir: pathlib.Path) -> None:
-    file, new_home = data_dir.parent / "damaged.codehub", data_dir.parent / "new"
-    Platform(data_dir).prepare()
-    assert codehub("user", "add", "mina", CODEHUB_DATA_DIR=str(data_dir)).returncode == 0
-    assert codehub("backup", str(file), CODEHUB_DATA_DIR=str(data_dir)).returncode == 0
+def _damage_is_one_line_and_touches_nothing(file: pathlib.Path, new_home: pathlib.Path) -> None:
     whole = file.read_bytes()
     middle = len(whole) // 2
     for damaged in (whole[:middle], whole[:middle] + b"?" + whole[middle + 1 :], b"something else"):
@@ -88,18 +90,6 @@ async def test_a_damaged_file_is_one_line_and_touches_nothing(data_dir: pathlib.
         assert "cannot be restored" in result.stderr
         assert len(result.stderr.splitlines()) == 1
         assert not new_home.exists()
-
-
-async def test_a_restore_beside_a_running_platform_is_refused(data_dir: pathlib.Path) -> None:
-    file = data_dir.parent / "busy.codehub"
-    with running(data_dir) as platform:
-        token, _ = await make_people(platform)
-        assert codehub("backup", str(file), CODEHUB_DATA_DIR=str(data_dir)).returncode == 0
-        for more in ([], ["--replace"]):
-            result = codehub("restore", str(file), *more, CODEHUB_DATA_DIR=str(data_dir))
-            assert result.returncode == 1
-            assert result.stderr == f"codehub: CodeHub is running on {data_dir}: stop it first, then restore\n"
-        assert await who(platform, token=token) == "mina"
 
 
 async def test_a_key_of_ones_own_is_kept_and_its_meaning_said(

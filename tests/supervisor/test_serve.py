@@ -40,6 +40,7 @@ async def test_the_first_start_prints_a_link_that_logs_in_once(data_dir: pathlib
     with running(data_dir, first_start=True) as platform:
         unused = platform.login_link()
         assert unused
+        _servers_are_reachable_for_their_own_account_alone(platform, data_dir)
         platform.stop()
         link = platform.start().login_link()
         assert link  # nobody has logged in: a new one, and the old one is dead
@@ -58,6 +59,14 @@ async def test_the_first_start_prints_a_link_that_logs_in_once(data_dir: pathlib
         assert platform.stop() == 0
         platform.start()
         assert platform.login_link() is None  # somebody has logged in: no second way in is printed
+
+
+def _servers_are_reachable_for_their_own_account_alone(platform: Platform, data_dir: pathlib.Path) -> None:
+    for path in ("postgres", "redis", "run/pg", "run/redis", "secrets"):
+        assert stat.S_IMODE((data_dir / path).stat().st_mode) == 0o700, path
+    for pid in platform.children().values():
+        opened = _listening_tcp_ports(pid)
+        assert opened <= {int(platform.url.rsplit(":", 1)[1])}, f"process {pid} listens on {opened}"
 
 
 @pytest.mark.parametrize("name", ["postgres", "redis"])
@@ -131,15 +140,6 @@ def test_given_servers_are_used_and_nothing_is_started(
     with running(data_dir, CODEHUB_DATABASE_URL=database_url, CODEHUB_REDIS_URL=redis_url) as platform:
         assert set(platform.children()) == {"proxy", "api", "coordinator"}
         assert not (data_dir / "postgres").exists()
-
-
-def test_servers_are_reachable_for_their_own_account_alone(data_dir: pathlib.Path) -> None:
-    with running(data_dir, first_start=True) as platform:
-        for path in ("postgres", "redis", "run/pg", "run/redis", "secrets"):
-            assert stat.S_IMODE((data_dir / path).stat().st_mode) == 0o700, path
-        for pid in platform.children().values():
-            opened = _listening_tcp_ports(pid)
-            assert opened <= {int(platform.url.rsplit(":", 1)[1])}, f"process {pid} listens on {opened}"
 
 
 def test_as_root_only_the_coordinator_keeps_its_rights(platform: Platform) -> None:
