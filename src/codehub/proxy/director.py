@@ -211,7 +211,7 @@ class WorkspaceDirector:
         if found is Outcome.FORWARD:
             self._activity.request(route.watched or self._watch(route), head)
             forward = route.forwards.get(entrant.key) or self._forward(route, entrant)
-            return self._with_scope(forward, entry.id) if b"service-worker" in head.block.index else forward
+            return _with_scope(forward, entry.id) if b"service-worker" in head.block.index else forward
         if _is_page(head):
             return self._api
         return found if found in (Outcome.HOLD, Outcome.WAKE) else excuses.OF[found]
@@ -248,12 +248,6 @@ class WorkspaceDirector:
         seconds = terms.standby_seconds if own is None else own
         route.watched = Watched(entry.id, terms.profile, terms.mode, seconds)
         return route.watched
-
-    def _with_scope(self, forward: Forward, id_: str) -> Forward:
-        """What a workspace says of its service workers' scope is dropped; on its own origin we grant it its path."""
-        if not self._origins.isolated:
-            return forward
-        return replace(forward, hygiene=replace(HYGIENE, grants=(f"Service-Worker-Allowed: /w/{id_}/".encode(),)))
 
     async def _look_up(self, id_: str, entrant: Entrant, head: RequestHead) -> Forward | Answer:
         try:
@@ -330,3 +324,12 @@ def _elsewhere(id_: str, target: bytes) -> Answer:
     if target == b"/":
         return Answer(303, ((b"Location", f"/w/{id_}/".encode()), (b"Cache-Control", b"no-store")), b"")
     return excuses.UNKNOWN
+
+
+def _with_scope(forward: Forward, id_: str) -> Forward:
+    """What a workspace says of its service workers' scope is dropped; it is granted its own path.
+
+    No more than it could take: a script at the top of that path has this scope by default, also where all share
+    one origin.
+    """
+    return replace(forward, hygiene=replace(HYGIENE, grants=(f"Service-Worker-Allowed: /w/{id_}/".encode(),)))
