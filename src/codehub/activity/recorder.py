@@ -7,6 +7,7 @@ flushes everything else on a period, when the TTL runner asks for it, and once m
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import redis.exceptions
 
@@ -24,23 +25,26 @@ from codehub.settings import ActivityConfig
 from codehub.templates.model import ActivityMode, ActivityProfile
 
 log = logs.get()
-BROWSING = Kind.BROWSING  # by these names they are found faster
+BROWSING = int(Kind.BROWSING)  # by these names they are found faster
 TRAFFIC, CONNECTIONS = ActivityMode.TRAFFIC, ActivityMode.CONNECTIONS
 FROM_BROWSER = Direction.FROM_BROWSER
-CACHED = 4096  # requests of the same shape are classified once
+CACHED = 4096  # requests that are like one before are not classified again
 ASKED_SECONDS = 1.0  # how often a worker looks whether a flush is wanted
 Unreachable = (redis.exceptions.RedisError, OSError, TimeoutError)
+Known = tuple[int, bool]  # a kind, and whether it counts
 
 
 class Recorder:
     def __init__(self, client: Redis, clock: Clock, instance: str, config: ActivityConfig) -> None:
         self._clock = clock
+        self._now = clock.now
         self._client = client
         self._config = config
         self._buffer = Buffer()
         self._tallies = self._buffer.tally
         self._leases = Leases(client, clock, instance, keys.lease_seconds(config.flush_interval))
-        self._kinds: dict[tuple[int, bytes, bytes], Kind] = {}
+        self._known: dict[tuple[str, bytes, bytes], Known] = {}  # by workspace, method and target
+        self._alike: dict[tuple[int, bytes, bytes], Known] = {}  # by profile, method and path within the workspace
         self._connections_changed = asyncio.Event()
         self._flushing = asyncio.Lock()
         self._flushed_ms = 0
@@ -50,16 +54,19 @@ class Recorder:
     def request(self, watched: Watched, head: RequestHead) -> None:
         if head.upgrade:
             return  # `tunnel` is told when it is open
-        path, _, query = _inside(watched, head)
-        kind = self._kind(watched.profile, head.method, path, query)
-        if kind is BROWSING:
-            self._buffer.note_listing(watched.workspace_id, path, self._clock.now())
+        known = self._known.get((watched.workspace_id, head.method, head.target))
+        if known is None:
+            known = self._learn(watched, head)
+        kind, counts = known
+        tally = self._buffer.tallies.get(watched.workspace_id) or self._tallies(watched.workspace_id)
+        if kind == BROWSING:
+            path, _, _ = _inside(watched, head)
+            self._buffer.note_listing(watched.workspace_id, path, self._now())
         else:
-            tally = self._tallies(watched.workspace_id)
             tally.counts[kind] += 1
-            if COUNTS[kind]:
-                tally.input = self._clock.now()
-        if watched.mode is CONNECTIONS and COUNTS[kind]:
+            if counts:
+                tally.input = self._now()
+        if counts and watched.mode is CONNECTIONS:
             self._leases.visited(watched)
             self._connections_changed.set()
 
@@ -73,15 +80,19 @@ class Recorder:
         path, _, query = _inside(watched, head)
         return Watch(self, watched, path, query)
 
-    def _kind(self, profile: ActivityProfile, method: bytes, path: bytes, query: bytes) -> Kind:
+    def _learn(self, watched: Watched, head: RequestHead) -> Known:
+        """What a request is, and whether it counts. One without a query is known when it comes again."""
+        path, mark, query = _inside(watched, head)
         if b"content=" in query:  # of Jupyter's listings: the one query that matters
-            return PROFILES[profile].request(method, path, query)
-        key = (id(profile), method, path)  # an enum's member lives for ever, and is slow to hash
-        found = self._kinds.get(key)
+            kind = PROFILES[watched.profile].request(head.method, path, query)
+            return int(kind), COUNTS[kind]
+        likes = (id(watched.profile), head.method, path)  # an enum's member lives for ever, and is slow to hash
+        found = self._alike.get(likes)
         if found is None:
-            if len(self._kinds) >= CACHED:
-                self._kinds.clear()
-            found = self._kinds[key] = PROFILES[profile].request(method, path, query)
+            kind = PROFILES[watched.profile].request(head.method, path, query)
+            found = _remember(self._alike, likes, (int(kind), COUNTS[kind]))
+        if not mark:
+            _remember(self._known, (watched.workspace_id, head.method, head.target), found)
         return found
 
     # --- called by a tunnel's watch
@@ -160,6 +171,13 @@ class Recorder:
             await self._leases.leave()
         except Unreachable as e:
             log.warning("Activity of the last moments is lost: Redis does not answer", error=str(e))
+
+
+def _remember(cache: dict[Any, Known], key: tuple[Any, ...], found: Known) -> Known:
+    if len(cache) >= CACHED:
+        cache.clear()
+    cache[key] = found
+    return found
 
 
 def _inside(watched: Watched, head: RequestHead) -> tuple[bytes, bytes, bytes]:

@@ -59,9 +59,13 @@ class Follower:
 
     def follow(self, data: bytes) -> None:
         at, size = 0, len(data)
-        if self._blind and 1 < size < SMALL and not (self._left or self._header) and _is_whole(data, size):
-            self._reader.begins()
-            return
+        if self._blind and not self._header:
+            if self._left >= size:  # the middle of a large message
+                self._left -= size
+                return
+            if 1 < size < SMALL and not self._left and _is_whole(data, size):
+                self._reader.begins()
+                return
         if self._header:
             data, self._header = self._header + data, b""
             size = len(data)
