@@ -66,7 +66,9 @@ def test_the_steps_are_all_enumerated(folder: Path, small_home: Path, url: str) 
     assert run("restore", url, folder / "back") == (0, RESTORE_STEPS)
 
 
-@pytest.mark.parametrize("epoch", [1, 2], ids=["the same leader", "the next leader"])
+@pytest.mark.parametrize(
+    "epoch", [pytest.param(1, id="the same leader", marks=pytest.mark.soak), pytest.param(2, id="the next leader")]
+)
 @pytest.mark.parametrize("at", range(len(ARCHIVE_STEPS)), ids=ARCHIVE_STEPS)
 async def test_an_archive_converges_after_a_death(
     folder: Path, small_home: Path, url: str, at: int, epoch: int

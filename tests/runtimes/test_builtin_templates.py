@@ -12,7 +12,7 @@ from tests.contracts.harness import KINDS, answering, fresh_runtime, log_has
 from tests.contracts.workloads import workload
 
 
-@pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[1:])])
+@pytest.mark.parametrize("kind", [KINDS[-1], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[:-1])])
 async def test_jupyterlab_runs_a_cell_of_the_learners_own(kind: str) -> None:
     async with fresh_runtime(kind) as (runtime, data_dir):
         template = Templates.load(None, data_dir).require("jupyterlab")

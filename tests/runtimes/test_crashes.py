@@ -65,7 +65,7 @@ Check = Callable[[ProcessRuntime, pathlib.Path, str], Awaitable[None]]
 
 
 # All of them in `make soak`; here, those of starting and stopping are many and slow, so every so many.
-SLICES = [pytest.param(1, marks=pytest.mark.soak, id="every line"), pytest.param(12, id="every twelfth line")]
+SLICES = [pytest.param(1, marks=pytest.mark.soak, id="every line"), pytest.param(24, id="every 24th line")]
 
 
 async def each_point(verb: str, check: Check, *before: str, every: int = 1) -> int:
