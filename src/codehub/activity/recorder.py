@@ -22,7 +22,7 @@ from codehub.activity.websocket import Follower
 from codehub.clock import Clock
 from codehub.proxy.model import Direction, RequestHead
 from codehub.settings import ActivityConfig
-from codehub.templates.model import ActivityMode, ActivityProfile
+from codehub.templates.model import ActivityMode
 
 log = logs.get()
 BROWSING = int(Kind.BROWSING)  # by these names they are found faster
