@@ -17,6 +17,7 @@ from codehub import settings as config
 from codehub.db import Database
 from codehub.db.redis import open_redis
 from codehub.settings import LogConfig, Settings
+from codehub.startup import allow_many_connections
 from codehub.wiring import Services, open_services
 from tests import databases
 from tests.platform import Platform, running
@@ -40,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Whoever comes first starts the servers: the controller of a parallel run, or the only process."""
     global _runner  # noqa: PLW0603
     logs.configure(LogConfig(level="warning", format="text"), "test")
+    allow_many_connections()  # here are proxies and their clients in one process
     if _is_worker(config):
         config.stash[_SERVERS] = TestServers(*config.workerinput["servers"])  # type: ignore[attr-defined]
     elif not config.option.collectonly:

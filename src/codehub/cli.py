@@ -16,7 +16,7 @@ from codehub import settings as config
 from codehub.clock import SystemClock
 from codehub.errors import CodeHubError
 from codehub.settings import Settings
-from codehub.startup import load_settings
+from codehub.startup import allow_many_connections, load_settings
 
 app = typer.Typer(
     name="codehub",
@@ -73,6 +73,7 @@ def api(fd: FD = None) -> None:
     from codehub.web import role  # noqa: PLC0415
 
     settings = load_settings("api")
+    allow_many_connections()
     listener = inherited(fd) if fd is not None else open_socket(settings)
     uvloop.run(role.run(settings, SystemClock(), listener))
 
@@ -90,6 +91,7 @@ def proxy(
     from codehub.supervisor.listeners import inherited, open_socket  # noqa: PLC0415
 
     settings = load_settings("proxy")
+    allow_many_connections()
     listener = inherited(fd) if fd is not None else open_socket(settings)
     api_path, clock = api_socket or DataDir(settings.storage.data_dir).api_socket, SystemClock()
     director = directing(settings, clock, Address(path=str(api_path)))

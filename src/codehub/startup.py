@@ -1,6 +1,7 @@
 """The first steps of every process: settings are read, and logs take their form. Used by `cli` and `command`."""
 
 import os
+import resource
 
 from codehub import logs
 from codehub import settings as config
@@ -13,3 +14,12 @@ def load_settings(role: str) -> Settings:
     for name in config.unknown_names(os.environ):
         logs.get().warning("Unknown setting in the environment" + config.suggestion(name), name=name)
     return settings
+
+
+def allow_many_connections() -> None:
+    """As many open files as we may have: every connection is one, and most systems begin with 1,024.
+
+    For the roles that people connect to. What the coordinator starts keeps the limit it would have without us.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
@@ -36,13 +37,32 @@ async def leads(platform: Platform) -> str:
             await asyncio.sleep(0.1)
 
 
+FEW = 1024  # open files, as most systems begin with
+
+
+def few_open_files() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FEW, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def open_files(platform: Platform, name: str) -> tuple[int, int]:
+    """Those it may have now, and those it could allow itself."""
+    lines = pathlib.Path(f"/proc/{platform.children()[name]}/limits").read_text().splitlines()
+    soft, hard = next(line for line in lines if line.startswith("Max open files")).split()[3:5]
+    return int(soft), int(hard)
+
+
 async def test_the_first_start_prints_a_link_that_logs_in_once(data_dir: pathlib.Path) -> None:
     with running(data_dir, first_start=True) as platform:
         unused = platform.login_link()
         assert unused
         _servers_are_reachable_for_their_own_account_alone(platform, data_dir)
         platform.stop()
+        platform.before = few_open_files
         link = platform.start().login_link()
+        assert open_files(platform, "coordinator")[0] == FEW  # what it starts is to have what it would have without us
+        for role in ("api", "proxy"):
+            soft, hard = open_files(platform, role)
+            assert soft == hard
         assert link  # nobody has logged in: a new one, and the old one is dead
         assert (await platform.wait_for("/readyz", 200))["ready"] is True
         async with platform.client(token=None) as client:

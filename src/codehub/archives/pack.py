@@ -267,7 +267,7 @@ def _holes(fd: int, entry: tar.Entry) -> tuple[Sequence[int], bytes]:
 def _open(name: str, directory: int, flags: int) -> tuple[int, int | None]:
     """Open what may be closed to its own owner, whom we may be: (descriptor, the mode to give back)."""
     try:
-        return os.open(name, flags, dir_fd=directory), None
+        fd = os.open(name, flags, dir_fd=directory)
     except PermissionError:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if status.st_uid != os.geteuid() or stat.S_ISLNK(status.st_mode):
@@ -275,6 +275,17 @@ def _open(name: str, directory: int, flags: int) -> tuple[int, int | None]:
         mode = stat.S_IMODE(status.st_mode)
         os.chmod(name, mode | (0o700 if flags & os.O_DIRECTORY else 0o400), dir_fd=directory)
         return os.open(name, flags, dir_fd=directory), mode
+    return fd, _let_us_enter(fd) if flags & os.O_DIRECTORY else None
+
+
+def _let_us_enter(fd: int) -> int | None:
+    """A directory may be listed and yet not entered (0600): the mode to give back, where that was changed."""
+    status, ours = os.fstat(fd), os.geteuid()
+    if ours == 0 or status.st_uid != ours or status.st_mode & stat.S_IXUSR:
+        return None
+    mode = stat.S_IMODE(status.st_mode)
+    os.fchmod(fd, mode | 0o700)
+    return mode
 
 
 def _kept(fd: int, names: list[str]) -> dict[str, bytes]:
