@@ -120,9 +120,9 @@ async def test_it_is_decided_as_of_the_slowest_proxys_flush(late: Evening) -> No
     late.pass_time(STANDBY - 10)
     await proxy.flush()
     late.pass_time(20)
-    await stays_awake(late, id_)  # idle for longer as of now, but not as of the flush
+    assert (await stays_awake(late, id_)).phase is Phase.RUNNING  # idle for longer as of now, but not as of the flush
     await proxy.flush()
-    await falls_asleep(late, id_)
+    assert (await falls_asleep(late, id_)).desired_by is DesiredBy.TTL
 
 
 async def test_a_proxy_that_is_asked_flushes_and_nobody_waits_for_its_period(late: Evening) -> None:
@@ -145,7 +145,7 @@ async def test_a_dead_proxy_holds_nobody_awake(late: Evening) -> None:
     await late.proxy()
     late.live.clear()
     late.pass_time(STANDBY + 1)  # its lease ran out long ago
-    await falls_asleep(late, id_)
+    assert (await falls_asleep(late, id_)).desired_by is DesiredBy.TTL
 
 
 async def test_activity_between_the_wish_and_the_stopping_keeps_it_running(late: Evening) -> None:
@@ -246,10 +246,10 @@ async def test_keep_awake_is_honoured_and_then_over(late: Evening) -> None:
 async def test_a_workspaces_own_time_wins_and_nought_is_never(late: Evening, seconds: int) -> None:
     id_ = await late.ws(standby_ttl_seconds=seconds)
     late.pass_time(seconds - 2 if seconds else 30 * 86400)
-    await stays_awake(late, id_)
+    assert (await stays_awake(late, id_)).phase is Phase.RUNNING
     if seconds:
         late.pass_time(4)
-        await falls_asleep(late, id_)
+        assert (await falls_asleep(late, id_)).desired_by is DesiredBy.TTL
 
 
 async def test_what_sleeps_long_enough_is_stored_away(late: Evening) -> None:
@@ -276,7 +276,7 @@ async def test_a_platform_whose_time_is_nought_puts_nobody_to_sleep(house: House
     await late.settle()
     id_ = await late.ws()
     late.pass_time(86400)
-    await stays_awake(late, id_)
+    assert (await stays_awake(late, id_)).phase is Phase.RUNNING
 
 
 async def test_a_kernel_that_computes_silently_is_asked_first(late: Evening) -> None:
@@ -347,12 +347,12 @@ async def test_a_clock_that_jumps_ahead_puts_nobody_to_sleep(late: Evening) -> N
     late.pass_time(100)
     await late.runner.tick()
     late.step_clock(3600)
-    await stays_awake(late, id_)
+    assert (await stays_awake(late, id_)).phase is Phase.RUNNING
     again = await successor(late)  # the next leader knows, too
     late.pass_time(STANDBY - 10)
-    await stays_awake(again, id_)
+    assert (await stays_awake(again, id_)).phase is Phase.RUNNING
     late.pass_time(20)
-    await falls_asleep(again, id_)
+    assert (await falls_asleep(again, id_)).desired_by is DesiredBy.TTL
 
 
 async def test_a_clock_that_is_set_back_keeps_nobody_awake_for_longer_than_that(late: Evening) -> None:
@@ -361,9 +361,9 @@ async def test_a_clock_that_is_set_back_keeps_nobody_awake_for_longer_than_that(
     await late.runner.tick()
     late.step_clock(-50)
     late.pass_time(STANDBY - 60)
-    await stays_awake(late, id_)
+    assert (await stays_awake(late, id_)).phase is Phase.RUNNING
     late.pass_time(120)
-    await falls_asleep(late, id_)
+    assert (await falls_asleep(late, id_)).desired_by is DesiredBy.TTL
 
 
 async def test_a_proxy_whose_clock_is_ahead_keeps_nobody_awake_for_ever(late: Evening) -> None:
@@ -512,4 +512,4 @@ async def test_all_interleavings_of_recording_and_taking_over_lose_nothing(late:
 async def test_rows_of_a_template_that_is_gone_live_by_the_platforms_time(late: Evening, database: Database) -> None:
     id_ = await late.ws("gone-tomorrow")
     late.pass_time(STANDBY + 1)
-    await falls_asleep(late, id_)
+    assert (await falls_asleep(late, id_)).desired_by is DesiredBy.TTL

@@ -7,7 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
@@ -105,7 +105,7 @@ async def test_a_stopped_leader_is_replaced_and_changes_nothing_when_it_goes_on(
     await connection.close()
 
 
-PREPARED_WRITE = """
+LEADER = """
 import asyncio, os, signal, sys
 from codehub import logs, settings
 from codehub.clock import SystemClock
@@ -113,6 +113,16 @@ from codehub.coordinator.leader import SESSION_SETTINGS, Leader
 from codehub.db import Database
 from codehub.errors import LeaseLostError
 
+{work}
+
+async def main():
+    database = await Database.open(sys.argv[1], session=SESSION_SETTINGS)
+    await Leader(database, SystemClock(), "host-" + str(os.getpid()) + "-test", work, dict).run()
+
+logs.configure(settings.load({{}}).log, "test")
+asyncio.run(main())
+"""
+PREPARED_WRITE = """
 async def work(lease):
     print("leading", flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)  # the write below is ready to go
@@ -123,77 +133,60 @@ async def work(lease):
     except LeaseLostError:
         print("refused", flush=True)
     os._exit(0)
-
-async def main():
-    database = await Database.open(sys.argv[1], session=SESSION_SETTINGS)
-    await Leader(database, SystemClock(), "host-" + str(os.getpid()) + "-test", work, dict).run()
-
-logs.configure(settings.load({}).log, "test")
-asyncio.run(main())
 """
-
-
-async def test_a_write_prepared_before_the_stop_is_refused_after_it(
-    database_url: str, redis_url: str, tmp_path: pathlib.Path
-) -> None:
-    stale = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PREPARED_WRITE, database_url, stdout=asyncio.subprocess.PIPE
-    )
-    assert stale.stdout
-    others = Coordinators(database_url, redis_url, tmp_path)
-    try:
-        assert await asyncio.wait_for(stale.stdout.readline(), 60) == b"leading\n"
-        others.start()
-        await others.another_leads(None, 60)
-        os.kill(stale.pid, signal.SIGCONT)
-        assert await asyncio.wait_for(stale.stdout.readline(), 60) == b"refused\n"
-        connection = await asyncpg.connect(database_url)
-        assert await connection.fetchval("SELECT count(*) FROM users") == 0
-        await connection.close()
-    finally:
-        others.end()
-        with contextlib.suppress(ProcessLookupError):
-            stale.kill()  # also one that is still stopped
-        await stale.wait()
-
-
-STOPPED_INSIDE = """
-import asyncio, os, signal, sys
-from codehub import logs, settings
-from codehub.clock import SystemClock
-from codehub.coordinator.leader import SESSION_SETTINGS, Leader
-from codehub.db import Database
-
+BETWEEN_MESSAGES = """
 async def work(lease):
     async with lease.transaction() as c:
         # The server has parsed it and waits for its arguments: in its eyes a statement runs, the session is not idle.
         await c.prepare("SELECT now()")
         print("leading", flush=True)
         os.kill(os.getpid(), signal.SIGSTOP)
-
-async def main():
-    database = await Database.open(sys.argv[1], session=SESSION_SETTINGS)
-    await Leader(database, SystemClock(), "host-" + str(os.getpid()) + "-test", work, dict).run()
-
-logs.configure(settings.load({}).log, "test")
-asyncio.run(main())
 """
 
 
-async def test_a_leader_stopped_between_the_messages_of_one_statement_does_not_hold_the_lease(
-    database_url: str, redis_url: str, tmp_path: pathlib.Path
-) -> None:
+@contextlib.asynccontextmanager
+async def stopped_leader(work: str, database_url: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """One that leads, and stopped itself in the middle of its work."""
+    script = LEADER.format(work=work)
     stale = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", STOPPED_INSIDE, database_url, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", script, database_url, stdout=asyncio.subprocess.PIPE
     )
-    assert stale.stdout
-    others = Coordinators(database_url, redis_url, tmp_path)
     try:
-        assert await asyncio.wait_for(stale.stdout.readline(), 60) == b"leading\n"
+        assert await said_by(stale) == b"leading\n"
+        yield stale
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            stale.kill()  # also one that is still stopped
+        await stale.wait()
+
+
+async def said_by(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stdout
+    return await asyncio.wait_for(process.stdout.readline(), 60)
+
+
+@pytest.fixture
+def others(database_url: str, redis_url: str, tmp_path: pathlib.Path) -> Iterator[Coordinators]:
+    """None yet."""
+    coordinators = Coordinators(database_url, redis_url, tmp_path)
+    yield coordinators
+    coordinators.end()
+
+
+async def test_a_write_prepared_before_the_stop_is_refused_after_it(others: Coordinators, database_url: str) -> None:
+    async with stopped_leader(PREPARED_WRITE, database_url) as stale:
+        others.start()
+        await others.another_leads(None, 60)
+        os.kill(stale.pid, signal.SIGCONT)
+        assert await said_by(stale) == b"refused\n"
+    connection = await asyncpg.connect(database_url)
+    assert await connection.fetchval("SELECT count(*) FROM users") == 0
+    await connection.close()
+
+
+async def test_a_leader_stopped_between_the_messages_of_one_statement_does_not_hold_the_lease(
+    others: Coordinators, database_url: str
+) -> None:
+    async with stopped_leader(BETWEEN_MESSAGES, database_url):
         others.start()
         assert await others.another_leads(None, 60) == 2
-    finally:
-        others.end()
-        with contextlib.suppress(ProcessLookupError):
-            stale.kill()
-        await stale.wait()
