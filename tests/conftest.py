@@ -58,6 +58,15 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["servers"] = (servers.database_url, servers.redis_url, servers.seed)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is made once per file (mostly a whole platform) is made once: its tests go to one worker."""
+    for item in items:
+        made: dict[str, Any] = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+        if any(definitions[-1].scope == "module" for definitions in made.values()):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _runner and not _is_worker(config):
         _runner.stop()

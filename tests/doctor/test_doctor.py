@@ -16,19 +16,51 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from codehub.doctor.cli import doctor
 from codehub.doctor.service import BOUND_SECONDS
 from tests.platform import CODEHUB, clean_environment, codehub, running
 
 Check = dict[str, str]
 SECRET = "hunter2hunter2"
+COMMAND = typer.Typer()
+COMMAND.command()(doctor)
 
 
-def examine(data_dir: pathlib.Path, *, user: int | None = None, **env: str) -> tuple[int, dict[str, Check], str]:
-    """Exit code, findings by name, and everything it printed. `user` runs it as somebody else."""
+def examine(
+    data_dir: pathlib.Path, *, apart: bool = False, user: int | None = None, **env: str
+) -> tuple[int, dict[str, Check], str]:
+    """Exit code, findings by name, and everything it printed.
+
+    In this process, where it can be: starting Python takes longer than most examinations. `apart` runs it as a program,
+    which may leave behind what hangs; `user` as somebody else's.
+    """
+    environment = clean_environment(CODEHUB_DATA_DIR=str(data_dir), **env)
+    code, output, errors = _run(environment, user) if apart or user is not None else _call(environment)
+    assert "Traceback" not in errors, errors
+    report: dict[str, Any] = json.loads(output)
+    findings = {check["name"]: check for check in report["checks"]}
+    failed = any(check["level"] == "fail" for check in findings.values())
+    assert code == (1 if failed else 0)
+    assert report["ok"] is not failed
+    for check in findings.values():
+        assert check["level"] == "ok" or check["advice"], check
+    return code, findings, output + errors
+
+
+def _call(environment: dict[str, str]) -> tuple[int, str, str]:
+    forgotten = dict.fromkeys(os.environ)
+    result = CliRunner().invoke(COMMAND, ["--json"], env={**forgotten, **environment})
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def _run(environment: dict[str, str], user: int | None) -> tuple[int, str, str]:
     result = subprocess.run(
         [*CODEHUB, "doctor", "--json"],
-        env=clean_environment(CODEHUB_DATA_DIR=str(data_dir), PYTHONDONTWRITEBYTECODE="1", **env),
+        env={**environment, "PYTHONDONTWRITEBYTECODE": "1"},
         cwd="/",
         user=user,
         capture_output=True,
@@ -36,15 +68,7 @@ def examine(data_dir: pathlib.Path, *, user: int | None = None, **env: str) -> t
         timeout=60,
         check=False,
     )
-    assert "Traceback" not in result.stderr, result.stderr
-    report: dict[str, Any] = json.loads(result.stdout)
-    findings = {check["name"]: check for check in report["checks"]}
-    failed = any(check["level"] == "fail" for check in findings.values())
-    assert result.returncode == (1 if failed else 0)
-    assert report["ok"] is not failed
-    for check in findings.values():
-        assert check["level"] == "ok" or check["advice"], check
-    return result.returncode, findings, result.stdout + result.stderr
+    return result.returncode, result.stdout, result.stderr
 
 
 def tree(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -52,7 +76,7 @@ def tree(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def test_on_a_good_machine_nothing_fails_and_nothing_is_made(data_dir: pathlib.Path) -> None:
-    code, findings, _ = examine(data_dir)
+    code, findings, _ = examine(data_dir, apart=True)
     assert code == 0, findings
     assert list(findings) == [
         *("settings", "python", "service account", "data directory", "disk space", "port", "database", "redis"),
@@ -128,7 +152,7 @@ def test_a_database_with_wrong_password_or_name_is_told_apart(data_dir: pathlib.
     assert password not in output
 
 
-async def test_given_servers_are_asked(data_dir: pathlib.Path, database_url: str, redis_url: str, servers: Any) -> None:
+def test_given_servers_are_asked(data_dir: pathlib.Path, database_url: str, redis_url: str, servers: Any) -> None:
     _, findings, output = examine(data_dir, CODEHUB_DATABASE_URL=database_url, CODEHUB_REDIS_URL=redis_url)
     assert findings["database"]["detail"].endswith("up to date")
     assert findings["redis"]["detail"].startswith("Valkey")
@@ -250,6 +274,7 @@ def test_an_object_store_that_does_not_answer_is_named_without_its_secrets(data_
     with silent_server() as silent:
         _, findings, output = examine(
             data_dir,
+            apart=True,
             CODEHUB_ARCHIVE_URL="s3://lab/archives",
             AWS_ENDPOINT_URL=f"http://127.0.0.1:{silent.getsockname()[1]}",
             AWS_ACCESS_KEY_ID="access",
@@ -272,6 +297,7 @@ def test_servers_that_accept_and_stay_silent_do_not_hold_it_up(data_dir: pathlib
         begun = time.monotonic()
         _, findings, _ = examine(
             data_dir,
+            apart=True,
             CODEHUB_PORT=str(port),
             CODEHUB_DATABASE_URL=f"postgresql://codehub@127.0.0.1:{port}/codehub",
             CODEHUB_REDIS_URL=f"redis://127.0.0.1:{port}",
@@ -298,7 +324,7 @@ def test_a_disk_that_hangs_does_not_hold_it_up() -> None:
         (folder / "postgres").mkdir()
         os.mkfifo(folder / "postgres" / "PG_VERSION")
         begun = time.monotonic()
-        _, findings, _ = examine(folder)
+        _, findings, _ = examine(folder, apart=True)
         assert findings["database"]["level"] == "fail"
         assert "no answer within 6 s" in findings["database"]["detail"]
         assert time.monotonic() - begun < BOUND_SECONDS + 20

@@ -1,6 +1,7 @@
 """This machine: Python, the data directory, its disk, the port."""
 
 import asyncio
+import contextlib
 import errno
 import fcntl
 import os
@@ -138,11 +139,11 @@ async def _answers_as_codehub(server: ServerConfig) -> bool:
     try:
         async with asyncio.timeout(3):
             reader, writer = await asyncio.open_connection(host, server.port)
-            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            answer = await reader.read(4096)
-            while part := await reader.read(4096):
-                answer += part[: 65536 - len(answer)]
-            writer.close()
+            with contextlib.closing(writer):
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                answer = await reader.read(4096)
+                while part := await reader.read(4096):
+                    answer += part[: 65536 - len(answer)]
     except (OSError, TimeoutError):
         return False
     return answer.startswith(b"HTTP/1.1 200") and b'"alive"' in answer
