@@ -138,22 +138,18 @@ def recording() -> None:
     tunnel = recorder.tunnel(plain, head(b"/w/w1/ws", upgrade=True))
     page, poll = head(b"/w/w1/index.html"), head(b"/w/w2/api/kernels?1794783146335")
     listing = head(b"/w/w2/api/contents?content=1&hash=0&1794783146335")
-    from codehub.proxy.model import Direction
-
     _time("an HTTP request", lambda: recorder.request(plain, page))
     _time("a poll of Jupyter's", lambda: recorder.request(jupyter, poll))
     _time("a listing of Jupyter's", lambda: recorder.request(jupyter, listing))
-    _time("a WebSocket message", lambda: tunnel.data(Direction.FROM_BROWSER, frame))
+    _time("a WebSocket message", lambda: tunnel.from_browser(frame))
     _time("64 KB within a message", _inside_a_message(recorder, plain))
 
 
 def _inside_a_message(recorder: Recorder, watched: Watched) -> Any:
-    from codehub.proxy.model import Direction
-
     tunnel = recorder.tunnel(watched, head(b"/ws", upgrade=True))
-    tunnel.data(Direction.FROM_WORKSPACE, b"\x82\x7f" + (1 << 50).to_bytes(8, "big"))
+    tunnel.from_workspace(b"\x82\x7f" + (1 << 50).to_bytes(8, "big"))
     piece = bytes(65536)
-    return lambda: tunnel.data(Direction.FROM_WORKSPACE, piece)
+    return lambda: tunnel.from_workspace(piece)
 
 
 def _time(what: str, call: Any, count: int = 100_000) -> None:

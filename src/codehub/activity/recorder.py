@@ -17,17 +17,16 @@ from codehub.activity.buffer import Buffer
 from codehub.activity.leases import Leases
 from codehub.activity.model import COUNTS, Kind, Watched
 from codehub.activity.profiles import PROFILES
+from codehub.activity.profiles.base import Tell
 from codehub.activity.scripts import Redis
-from codehub.activity.websocket import Follower
 from codehub.clock import Clock
-from codehub.proxy.model import Direction, RequestHead
+from codehub.proxy.model import RequestHead
 from codehub.settings import ActivityConfig
 from codehub.templates.model import ActivityMode
 
 log = logs.get()
 BROWSING = int(Kind.BROWSING)  # by these names they are found faster
 TRAFFIC, CONNECTIONS = ActivityMode.TRAFFIC, ActivityMode.CONNECTIONS
-FROM_BROWSER = Direction.FROM_BROWSER
 CACHED = 4096  # requests that are like one before are not classified again
 ASKED_SECONDS = 1.0  # how often a worker looks whether a flush is wanted
 Unreachable = (redis.exceptions.RedisError, OSError, TimeoutError)
@@ -95,19 +94,31 @@ class Recorder:
             _remember(self._known, (watched.workspace_id, head.method, head.target), found)
         return found
 
-    # --- called by a tunnel's watch
+    # --- called by a tunnel's watch, and for every message
 
-    def said(self, watched: Watched, kind: Kind) -> None:
-        tally = self._tallies(watched.workspace_id)
-        tally.counts[kind] += 1
-        if COUNTS[kind] and watched.mode is TRAFFIC:
-            tally.input = self._clock.now()
+    def saying(self, watched: Watched) -> Tell:
+        """Who is told what the browser says. Functions of their own: what they need is looked up once per tunnel."""
+        buffer, new, now, id_, traffic = self._buffer, self._tallies, self._now, watched.workspace_id, _traffic(watched)
 
-    def heard(self, watched: Watched, kind: Kind) -> None:
-        tally = self._tallies(watched.workspace_id)
-        tally.counts[kind] += 1
-        if COUNTS[kind] and watched.mode is TRAFFIC:
-            tally.output = self._clock.now()
+        def said(kind: int) -> None:
+            tally = buffer.tallies.get(id_) or new(id_)
+            tally.counts[kind] += 1
+            if traffic[kind]:
+                tally.input = now()
+
+        return said
+
+    def hearing(self, watched: Watched) -> Tell:
+        """And what the workspace says."""
+        buffer, new, now, id_, traffic = self._buffer, self._tallies, self._now, watched.workspace_id, _traffic(watched)
+
+        def heard(kind: int) -> None:
+            tally = buffer.tallies.get(id_) or new(id_)
+            tally.counts[kind] += 1
+            if traffic[kind]:
+                tally.output = now()
+
+        return heard
 
     def closed(self, watched: Watched) -> None:
         if watched.mode is ActivityMode.CONNECTIONS:
@@ -180,6 +191,11 @@ def _remember(cache: dict[Any, Known], key: tuple[Any, ...], found: Known) -> Kn
     return found
 
 
+def _traffic(watched: Watched) -> tuple[bool, ...]:
+    """By kind: does a message of it count? Where connections do, none."""
+    return COUNTS if watched.mode is TRAFFIC else (False,) * len(COUNTS)
+
+
 def _inside(watched: Watched, head: RequestHead) -> tuple[bytes, bytes, bytes]:
     """Path and query, without the part that says which workspace."""
     target = head.target
@@ -191,25 +207,13 @@ def _inside(watched: Watched, head: RequestHead) -> tuple[bytes, bytes, bytes]:
 class Watch:
     """Watches one tunnel; `proxy.tunnel` hands it every piece of bytes that has passed, and its end."""
 
-    __slots__ = ("_from_browser", "_from_workspace", "_recorder", "_watched")
+    __slots__ = ("_recorder", "_watched", "from_browser", "from_workspace")
 
     def __init__(self, recorder: Recorder, watched: Watched, path: bytes, query: bytes) -> None:
         self._recorder = recorder
         self._watched = watched
-        profile = PROFILES[watched.profile]
-        said, heard = profile.readers(path, query, self._said, self._heard)
-        blind = not profile.reads_messages
-        self._from_browser = Follower(said, blind=blind).follow
-        self._from_workspace = Follower(heard, blind=blind).follow
-
-    def data(self, direction: Direction, data: bytes) -> None:
-        (self._from_browser if direction is FROM_BROWSER else self._from_workspace)(data)
+        profile, say, hear = PROFILES[watched.profile], recorder.saying(watched), recorder.hearing(watched)
+        self.from_browser, self.from_workspace = profile.followers(path, query, say, hear)
 
     def closed(self) -> None:
         self._recorder.closed(self._watched)
-
-    def _said(self, kind: Kind) -> None:
-        self._recorder.said(self._watched, kind)
-
-    def _heard(self, kind: Kind) -> None:
-        self._recorder.heard(self._watched, kind)

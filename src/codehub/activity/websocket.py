@@ -1,6 +1,6 @@
 """Follows one direction of a WebSocket from the side, and reads no more of it than somebody wants to know. Pure.
 
-Made by `recorder` for every tunnel that is opened, two each. What passes is never held up or changed. The cost grows
+Made by `profiles` for every tunnel that is opened, two each. What passes is never held up or changed. The cost grows
 with frames, not with their bytes: of a payload only what the reader asks for is unmasked and looked at.
 """
 
@@ -8,14 +8,6 @@ from typing import Protocol
 
 CONTINUATION, CONTROL = 0x0, 0x8  # operation codes; control frames have the high bit
 COMPRESSED = 0x70  # reserved bits: what they mean was agreed in the handshake, and we did not
-WHOLE = (0x81, 0x82)  # the first byte of a message in one frame
-SMALL = 132  # bytes of a frame whose length is in its second byte, mask and all
-
-
-def _is_whole(data: bytes, size: int) -> bool:
-    """One small message and nothing else, as nearly every piece is."""
-    length = data[1] & 0x7F
-    return length < 126 and size == length + (6 if data[1] & 0x80 else 2) and data[0] in WHOLE
 
 
 class Reader(Protocol):
@@ -45,11 +37,10 @@ class Reader(Protocol):
 class Follower:
     """Knows where frames begin, whatever pieces the stream comes in."""
 
-    __slots__ = ("_blind", "_header", "_left", "_mask", "_message", "_offset", "_readable", "_reader")
+    __slots__ = ("_header", "_left", "_mask", "_message", "_offset", "_readable", "_reader")
 
-    def __init__(self, reader: Reader, *, blind: bool = False) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._blind = blind  # it wants to know of messages, and nothing of what is in them
         self._header = b""
         self._left = 0  # bytes of the payload at hand that are still to come
         self._mask = b""
@@ -59,13 +50,6 @@ class Follower:
 
     def follow(self, data: bytes) -> None:
         at, size = 0, len(data)
-        if self._blind and not self._header:
-            if self._left >= size:  # the middle of a large message
-                self._left -= size
-                return
-            if 1 < size < SMALL and not self._left and _is_whole(data, size):
-                self._reader.begins()
-                return
         if self._header:
             data, self._header = self._header + data, b""
             size = len(data)

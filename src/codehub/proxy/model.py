@@ -85,15 +85,12 @@ class ResponseHead:
     named: frozenset[bytes]
 
 
-class Direction(Enum):
-    FROM_BROWSER = "from the browser"
-    FROM_WORKSPACE = "from the workspace"
-
-
 class Observer(Protocol):
     """Watches one tunnel from the side: its bytes as they pass, and its end."""
 
-    def data(self, direction: Direction, data: bytes, /) -> None: ...
+    def from_browser(self, data: bytes, /) -> None: ...
+
+    def from_workspace(self, data: bytes, /) -> None: ...
 
     def closed(self) -> None: ...
 

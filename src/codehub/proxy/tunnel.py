@@ -5,14 +5,13 @@ tunnels by route, to count them and to end them with a reason.
 """
 
 import asyncio
-from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
 from codehub import logs
 from codehub.proxy.farewell import Farewell
 from codehub.proxy.frames import Boundary, close_frame
-from codehub.proxy.model import Direction, Observer
+from codehub.proxy.model import Observer
 from codehub.proxy.turns import LARGE, Reader
 
 if TYPE_CHECKING:
@@ -20,13 +19,12 @@ if TYPE_CHECKING:
     from codehub.proxy.upstream import Pool
 
 log = logs.get()
-FROM_BROWSER, FROM_WORKSPACE = Direction
 
 
 class Tunnel:
     __slots__ = (
-        "_boundary", "_last_words", "_pool", "client", "deadline", "engine", "half_closed", "observer",
-        "open", "route", "up",
+        "_pool", "boundary", "client", "deadline", "engine", "half_closed", "last_words", "observer", "open", "route",
+        "up",
     )  # fmt: skip
 
     def __init__(
@@ -43,13 +41,13 @@ class Tunnel:
         self.client = client
         self.up = up
         self.route = route
-        self.observer = Careful(observer) if observer else None
+        self.observer = observer
         self.deadline = inf
         self.open = True
         self.half_closed = False
         self._pool = pool
-        self._boundary = Boundary()  # in what the browser gets
-        self._last_words = b""  # to be said at the next boundary
+        self.boundary = Boundary()  # in what the browser gets
+        self.last_words = b""  # to be said at the next boundary
 
     def start(self, from_browser: bytes, from_workspace: bytes, *, eof: bool) -> None:
         """With what has come already."""
@@ -67,26 +65,23 @@ class Tunnel:
         if eof:
             browser.eof_received()
 
-    def to_browser(self, data: bytes) -> None:
-        if not self._last_words:
-            self._boundary.follow(data)
-            self.client.write(data)
-            return
-        self.client.write(self._boundary.finish(data))
-        if self._boundary.reached:
+    def finish(self, data: bytes) -> None:
+        """What the workspace says after we were told to end: only the rest of its frame still passes."""
+        self.client.write(self.boundary.finish(data))
+        if self.boundary.reached:
             self._say_and_end()
 
     def close(self, code: int, reason: str) -> None:
         """End it with a WebSocket close frame: at once, or after the frame that is under way."""
-        if not self.open or self._last_words:
+        if not self.open or self.last_words:
             return
-        self._last_words = close_frame(code, reason)
+        self.last_words = close_frame(code, reason)
         self.deadline = self.engine.now + self.engine.limits.linger_seconds
-        if self._boundary.reached:
+        if self.boundary.reached:
             self._say_and_end()
 
     def _say_and_end(self) -> None:
-        self.client.write(self._last_words)
+        self.client.write(self.last_words)
         Farewell(self.engine, self.client)
         self._forget()
         self.up.abort()
@@ -112,7 +107,10 @@ class Tunnel:
         self._pool.busy -= 1
         self.engine.tunnel_closed(self)
         if self.observer is not None:
-            self.observer.closed()
+            try:
+                self.observer.closed()
+            except Exception:
+                log.exception("An observer of a WebSocket's end failed")
 
     def expire(self) -> None:
         self.client.abort()
@@ -122,43 +120,23 @@ class Tunnel:
         self.close(1001, "The server is restarting.")
 
 
-class Careful:
-    """Whoever watches from the side must not be able to stop what it watches."""
-
-    __slots__ = ("_observer", "_see")
-
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-        self._see = observer.data
-
-    def data(self, direction: Direction, data: bytes) -> None:
-        try:
-            self._see(direction, data)
-        except Exception:
-            log.exception("An observer of a WebSocket failed")
-
-    def closed(self) -> None:
-        try:
-            self._observer.closed()
-        except Exception:
-            log.exception("An observer of a WebSocket's end failed")
-
-
 class Side(Reader):
-    """What one of the two transports reports. What comes goes to the other one, at most as fast as that takes it."""
+    """What one of the two transports reports. What comes goes to the other one, at most as fast as that takes it.
+
+    `data_received` is the path of every message: each call it saves shows, so its two forms are written out.
+    """
 
     __slots__ = ("_counters", "_see", "_tunnel", "_turns", "_write", "other")
 
     other: "Side"
 
-    def __init__(self, tunnel: Tunnel, transport: asyncio.Transport, write: Callable[[bytes], None]) -> None:
+    def __init__(self, tunnel: Tunnel, transport: asyncio.Transport, to: asyncio.Transport) -> None:
         super().__init__()
         self.transport = transport
         self._tunnel = tunnel
-        self._write = write
+        self._write = to.write
         self._turns = tunnel.engine.turns
         self._counters = tunnel.engine.counters
-        self._see = tunnel.observer.data if tunnel.observer else None
 
     def eof_received(self) -> bool:
         return self._tunnel.eof(self.other.transport)
@@ -177,7 +155,8 @@ class BrowserSide(Side):
     __slots__ = ()
 
     def __init__(self, tunnel: Tunnel) -> None:
-        super().__init__(tunnel, tunnel.client, tunnel.up.write)
+        super().__init__(tunnel, tunnel.client, tunnel.up)
+        self._see = tunnel.observer.from_browser if tunnel.observer else None
 
     def data_received(self, data: bytes) -> None:
         size = len(data)
@@ -186,20 +165,32 @@ class BrowserSide(Side):
         if size >= LARGE:
             self._turns.took(self, size)
         if self._see is not None:
-            self._see(FROM_BROWSER, data)
+            try:
+                self._see(data)
+            except Exception:  # whoever watches from the side must not be able to stop what it watches
+                log.exception("An observer of a WebSocket failed")
 
 
 class WorkspaceSide(Side):
-    __slots__ = ()
+    __slots__ = ("_follow",)
 
     def __init__(self, tunnel: Tunnel) -> None:
-        super().__init__(tunnel, tunnel.up, tunnel.to_browser)
+        super().__init__(tunnel, tunnel.up, tunnel.client)
+        self._follow = tunnel.boundary.follow
+        self._see = tunnel.observer.from_workspace if tunnel.observer else None
 
     def data_received(self, data: bytes) -> None:
         size = len(data)
-        self._write(data)
+        if self._tunnel.last_words:
+            self._tunnel.finish(data)
+        else:
+            self._follow(data)
+            self._write(data)
         self._counters.bytes_out += size
         if size >= LARGE:
             self._turns.took(self, size)
         if self._see is not None:
-            self._see(FROM_WORKSPACE, data)
+            try:
+                self._see(data)
+            except Exception:
+                log.exception("An observer of a WebSocket failed")

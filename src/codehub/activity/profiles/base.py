@@ -1,13 +1,17 @@
-"""What a profile is, and the reader for WebSockets whose messages need not be read."""
+"""What a profile is, and the follower of WebSockets whose messages need not be read."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 from codehub.activity.model import Kind
-from codehub.activity.websocket import Reader
+from codehub.activity.websocket import CONTROL, Follower, Reader
+from codehub.proxy.frames import SHORTEST, WHOLE_SIZE, Boundary
 
-Tell = Callable[[Kind], None]
-Readers = tuple[Reader, Reader]  # of what the browser says, and of what the workspace says
+Tell = Callable[[int], None]  # a kind
+Follow = Callable[[bytes], None]  # the next piece of a stream
+Followers = tuple[Follow, Follow]  # of what the browser says, and of what the workspace says
+CODE = 0x0F  # of a frame's first byte: what it is
+CONTROL_FRAME = int(Kind.CONTROL_FRAME)
 
 
 class Profile(Protocol):
@@ -17,34 +21,40 @@ class Profile(Protocol):
         """Of an HTTP request, its path as the IDE knows it. `BROWSING`: a listing, which may be a refresh."""
         ...
 
-    def readers(self, path: bytes, query: bytes, say: Tell, hear: Tell) -> Readers:
+    def followers(self, path: bytes, query: bytes, say: Tell, hear: Tell) -> Followers:
         """For a WebSocket that was opened: `say` is told what the browser's messages are, `hear` the workspace's."""
         ...
 
 
-class Uniform:
-    """Every data message is of one kind; none is read."""
+class Uniform(Boundary):
+    """Every data message is of one kind; none is read. Only the beginnings of frames matter, whatever is in them."""
 
     __slots__ = ("_kind", "_tell")
-    wants = 0
 
     def __init__(self, kind: Kind, tell: Tell) -> None:
-        self._kind = kind
+        super().__init__()
+        self._kind = int(kind)  # as a list's index a plain number is found in half the time
         self._tell = tell
 
-    def begins(self) -> None:
-        self._tell(self._kind)
+    def follow(self, data: bytes) -> None:
+        """As a boundary does, written out: this is called for every message of nearly every WebSocket."""
+        if self.left == 0 and len(data) >= SHORTEST:
+            whole = WHOLE_SIZE[data[1]]
+            if whole < 0:
+                whole = (data[2] << 8 | data[3]) - whole
+            if whole == len(data):
+                code = data[0] & CODE
+                if code:
+                    self._tell(self._kind if code < CONTROL else CONTROL_FRAME)
+                return
+        for first in self.walk(data):
+            if code := first & CODE:  # else it goes on with a message
+                self._tell(self._kind if code < CONTROL else CONTROL_FRAME)
 
-    def control(self) -> None:
-        self._tell(Kind.CONTROL_FRAME)
 
-    unreadable = begins
-
-    def take(self, payload: bytes) -> None: ...
-
-    def pass_by(self, count: int) -> int:
-        return count
+def uniform(kind: Kind, say: Tell, hear: Tell) -> Followers:
+    return Uniform(kind, say).follow, Uniform(kind, hear).follow
 
 
-def uniform(kind: Kind, say: Tell, hear: Tell) -> Readers:
-    return Uniform(kind, say), Uniform(kind, hear)
+def reading(said: Reader, heard: Reader) -> Followers:
+    return Follower(said).follow, Follower(heard).follow

@@ -7,7 +7,7 @@ what the polling causes. A key typed into a cell is sent nowhere before the note
 import re
 
 from codehub.activity.model import Kind
-from codehub.activity.profiles.base import Readers, Tell, uniform
+from codehub.activity.profiles.base import Followers, Tell, uniform
 
 # Asked for again and again by a tab that nobody touches.
 POLLED = re.compile(
@@ -30,7 +30,7 @@ class Jupyter:
             return Kind.POLLING
         return Kind.REQUEST
 
-    def readers(self, path: bytes, _query: bytes, say: Tell, hear: Tell) -> Readers:
+    def followers(self, path: bytes, _query: bytes, say: Tell, hear: Tell) -> Followers:
         if path.startswith(b"/api/events"):
             return uniform(Kind.HOUSEKEEPING, say, hear)
         if path.startswith(b"/terminals/"):

@@ -1,7 +1,7 @@
 """For programs nothing is known of: every request and every data message counts."""
 
 from codehub.activity.model import Kind
-from codehub.activity.profiles.base import Readers, Tell, uniform
+from codehub.activity.profiles.base import Followers, Tell, uniform
 
 
 class Plain:
@@ -10,5 +10,5 @@ class Plain:
     def request(self, _method: bytes, _path: bytes, _query: bytes) -> Kind:
         return Kind.REQUEST
 
-    def readers(self, _path: bytes, _query: bytes, say: Tell, hear: Tell) -> Readers:
+    def followers(self, _path: bytes, _query: bytes, say: Tell, hear: Tell) -> Followers:
         return uniform(Kind.MESSAGE, say, hear)

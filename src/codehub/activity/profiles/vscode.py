@@ -9,7 +9,7 @@ Two dialects: the window's own connection calls channels, and the extension host
 import re
 
 from codehub.activity.model import Kind
-from codehub.activity.profiles.base import Readers, Tell, uniform
+from codehub.activity.profiles.base import Followers, Tell, reading, uniform
 
 HEADER_BYTES = 13
 READ_BYTES = 2048  # of a body; what it is about stands at its beginning
@@ -42,10 +42,10 @@ class VSCode:
     def request(self, _method: bytes, path: bytes, _query: bytes) -> Kind:
         return Kind.POLLING if path in POLLED else Kind.REQUEST
 
-    def readers(self, _path: bytes, query: bytes, say: Tell, hear: Tell) -> Readers:
+    def followers(self, _path: bytes, query: bytes, say: Tell, hear: Tell) -> Followers:
         if b"reconnectionToken=" not in query:  # not the IDE's: a program's that runs in the workspace
             return uniform(Kind.MESSAGE, say, hear)
-        return Messages(say), Messages(hear)
+        return reading(Messages(say), Messages(hear))
 
 
 class Messages:
