@@ -217,6 +217,7 @@ def test_a_first_home_may_be_made_by_anybody_and_one_from_the_trash_may_not() ->
 def test_a_home_that_was_moved_to_the_trash_is_not_lost_and_one_that_vanished_from_it_is() -> None:
     assert rules.judge(workspace(S), Observation(parked="g1")) == rules.Judgement(P)
     assert rules.judge(workspace(P, parked=True), Observation()).problem is Reason.DATA_LOST
+    assert rules.judge(workspace(S, ERROR), Observation()).problem is None  # what is known to be wrong is not told anew
 
 
 def test_the_generation_of_a_lost_volume_is_remembered() -> None:
@@ -239,6 +240,7 @@ def test_an_archive_of_an_earlier_operation_does_not_complete_this_one() -> None
     w = workspace(S, operation=OP.ARCHIVING, archive="w/old/1/home.tar.zst")
     assert not rules.is_complete(w, Observation())
     assert rules.is_complete(replace(w, archive_key="w/op1/3/home.tar.zst"), Observation())
+    assert not rules.archived_by(replace(w, op_id=None, archive_key="w/None/1/home.tar.zst"))
 
 
 def test_a_half_restore_is_not_standby() -> None:
@@ -246,14 +248,21 @@ def test_a_half_restore_is_not_standby() -> None:
     half = Observation(volume="g", restored_from=None)
     whole = Observation(volume="g", restored_from="w/old/1/home.tar.zst")
     assert rules.judge(w, half).observed is P
+    assert rules.judge(w, whole).observed is S
     assert not rules.is_complete(w, half)
     assert rules.is_complete(w, whole)
+
+
+def test_a_home_is_there_whatever_archive_it_once_came_from() -> None:
+    w = workspace(S, archive="w/newer/1/home.tar.zst")
+    assert rules.judge(w, Observation(volume="g", restored_from="w/old/1/home.tar.zst")).observed is S
 
 
 def test_a_start_is_over_when_it_answers() -> None:
     w = workspace(S, operation=OP.STARTING)
     silent = Observation(container=True, volume="g")
     assert rules.judge(w, silent).observed is S
+    assert rules.judge(w, replace(silent, answering=True)).observed is R
     assert not rules.is_complete(w, silent)
     assert rules.is_complete(w, replace(silent, answering=True))
 

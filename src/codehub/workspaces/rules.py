@@ -57,7 +57,7 @@ def generation(op_id: str, epoch: int) -> str:
 
 
 def made_by(op_id: str | None, generation: str) -> bool:
-    return op_id is not None and generation.partition("-")[0] == op_id
+    return generation.partition("-")[0] == op_id
 
 
 def own(w: Workspace, seen: Observation) -> Observation:
