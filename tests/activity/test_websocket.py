@@ -86,6 +86,26 @@ def test_payloads_come_out_whole_whatever_the_pieces(sent: list[tuple[str, bytes
     assert reader.heard == heard
 
 
+@given(messages, st.booleans(), st.integers(0, 50))
+def test_messages_that_nobody_reads_are_counted_whatever_the_pieces(
+    sent: list[tuple[str, bytes]], masked: bool, size: int
+) -> None:
+    mask, parts, expected, told = MASK if masked else b"", list[bytes](), list[Kind](), list[int]()
+    for kind, payload in sent:
+        code, reserved = {"text": (1, 0), "ping": (9, 0), "compressed": (2, 0x40)}.get(kind, (2, 0))
+        parts.append(
+            frame(code, payload[:125] if code == 9 else payload, mask=mask, reserved=reserved, fin=kind != "fragments")
+        )
+        expected.append(Kind.CONTROL_FRAME if code == 9 else Kind.KERNEL)
+        if kind == "fragments":
+            parts += [frame(0, payload, mask=mask, fin=False), frame(9, b"hi", mask=mask), frame(0, b"", mask=mask)]
+            expected.append(Kind.CONTROL_FRAME)
+    follower, stream = Uniform(Kind.KERNEL, told.append), b"".join(parts)
+    for piece in parts if size == 0 else [stream[at : at + size] for at in range(0, len(stream), size)]:
+        follower.follow(piece)
+    assert told == expected
+
+
 def test_a_large_message_is_counted_once_and_passes_by() -> None:
     told: list[int] = []
     follower = Uniform(Kind.MESSAGE, told.append)

@@ -17,8 +17,8 @@ def _whole_size(second: int) -> int:
     return 2 + mask + short if short < 126 else -4 - mask if short == 126 else 0
 
 
-# By its second byte, the size of a whole frame. Below 0: that of its header, and two bytes say how much follows. 0: eight
-# bytes do. A look in here costs a fifth of reading the header, and nearly every piece that comes is one whole frame.
+# By its second byte, the size of a whole frame. Below 0: that of its header, and two bytes say how much follows; 0:
+# eight bytes do. Nearly every piece that comes is one whole frame, and to see that costs a fifth of reading headers.
 WHOLE_SIZE = tuple(map(_whole_size, range(256)))
 SHORTEST = 4  # bytes of a piece that may be looked up: it has those two
 
