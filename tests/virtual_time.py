@@ -16,6 +16,9 @@ class ManualClock:
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self._elapsed)
 
+    def timestamp(self) -> float:
+        return self.now().timestamp()
+
     def monotonic(self) -> float:
         return self._elapsed
 

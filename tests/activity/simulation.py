@@ -64,6 +64,9 @@ class World:
     def now(self) -> datetime:
         return datetime(2026, 3, 2, tzinfo=UTC) + timedelta(seconds=self.ran + self.set_by)
 
+    def timestamp(self) -> float:
+        return self.now().timestamp()
+
     def monotonic(self) -> float:
         return self.ran
 

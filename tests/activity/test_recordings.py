@@ -6,7 +6,6 @@ The table in docs/activity.md is made from the same recordings, and compared wit
 import collections
 import pathlib
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -17,7 +16,6 @@ from codehub.activity.profiles.base import Follow
 from codehub.templates.model import ActivityProfile
 from tests.activity import recordings
 
-BEGIN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 RECORDED = {"code-server": ActivityProfile.VSCODE, "jupyterlab": ActivityProfile.JUPYTER}
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "activity.md"
 Scene = tuple[str, collections.Counter[Kind]]
@@ -54,7 +52,7 @@ def scenes(name: str, piece: int | None = None) -> list[Scene]:
 
 def listing(buffer: Buffer, path: bytes, seconds: float) -> Kind:
     before = buffer.tally("w").counts[Kind.REFRESH]
-    buffer.note_listing("w", path, BEGIN + timedelta(seconds=seconds))
+    buffer.note_listing("w", path, seconds)
     return Kind.REFRESH if buffer.tally("w").counts[Kind.REFRESH] > before else Kind.BROWSING
 
 
