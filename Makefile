@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # As root, prefer an interpreter other accounts can read: servers and API run as an unprivileged one.
 PYTHON ?= $(shell sh scripts/find-python)
+# Processes are started by the hundred here: compile their modules once, whatever the shell says about it.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
