@@ -170,7 +170,7 @@ def memory() -> None:
     for id_ in ids:
         tally = buffer.tally(id_)
         tally.counts[0] += 1
-        tally.input = clock.now()
+        tally.input = clock.timestamp()
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     print(f"memory of 100,000 buffered workspaces: {size / 1e6:.0f} MB")

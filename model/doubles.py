@@ -33,6 +33,9 @@ class Clock:
     def now(self) -> datetime:
         return NOW
 
+    def timestamp(self) -> float:
+        return NOW.timestamp()
+
     def monotonic(self) -> float:
         return 0.0
 

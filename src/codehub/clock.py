@@ -11,6 +11,10 @@ class Clock(Protocol):
         """Wall time, aware, in UTC: for what is stored and shown."""
         ...
 
+    def timestamp(self) -> float:
+        """The same as seconds since 1970: for what is noted so often that making a datetime would be noticed."""
+        ...
+
     def monotonic(self) -> float:
         """Seconds that never go back: for how long something took."""
         ...
@@ -21,6 +25,8 @@ class Clock(Protocol):
 class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    timestamp = staticmethod(time.time)  # a fifth of what `now` costs
 
     def monotonic(self) -> float:
         # CLOCK_BOOTTIME goes on while a laptop sleeps, so that a lease is not believed in after its end.

@@ -6,7 +6,7 @@ what it took, the newest of each workspace, so that memory is bounded by workspa
 
 import hashlib
 import math
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -14,15 +14,19 @@ from codehub.activity import keys, scripts
 from codehub.activity.model import Kind
 
 CHUNK = 1_000  # workspaces per command: each takes Redis a few milliseconds
-RESENT = timedelta(minutes=5)  # what was flushed so recently is sent again to a Redis that has lost its memory
-SAME_LISTING = timedelta(seconds=60)
+RESENT = 300.0  # what was flushed so recently is sent again to a Redis that has lost its memory
+SAME_LISTING = 60.0
 KINDS = len(Kind)
 LABELS = tuple(kind.label for kind in Kind)
 
 
 def milliseconds(at: datetime) -> int:
     """Rounded up: nobody was idle any earlier than this."""
-    return math.ceil(at.timestamp() * 1000)
+    return _milliseconds(at.timestamp())
+
+
+def _milliseconds(seconds: float) -> int:
+    return math.ceil(seconds * 1000)
 
 
 def _name(folder: bytes) -> str:
@@ -31,37 +35,35 @@ def _name(folder: bytes) -> str:
 
 
 class Tally:
-    """What was seen of one workspace since the last flush."""
+    """What was seen of one workspace since the last flush. Times are seconds since 1970; 0: never."""
 
     __slots__ = ("counts", "input", "output")
 
     def __init__(self) -> None:
         self.counts = [0] * KINDS
-        self.input: datetime | None = None
-        self.output: datetime | None = None
+        self.input = 0.0
+        self.output = 0.0
 
     @property
-    def newest(self) -> datetime | None:
-        if self.input and self.output:
-            return max(self.input, self.output)
-        return self.input or self.output
+    def newest(self) -> float:
+        return max(self.input, self.output)
 
     def add(self, other: "Tally") -> None:
         self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
-        self.input = max(filter(None, (self.input, other.input)), default=None)
-        self.output = max(filter(None, (self.output, other.output)), default=None)
+        self.input = max(self.input, other.input)
+        self.output = max(self.output, other.output)
 
 
 Listing = tuple[str, bytes]  # workspace and folder
-Span = tuple[datetime, datetime]  # asked for first and last
+Span = tuple[float, float]  # asked for first and last
 
 
 class Buffer:
     def __init__(self) -> None:
         self.tallies: dict[str, Tally] = {}
         self._listings: dict[Listing, Span] = {}  # since the last flush
-        self._asked: dict[Listing, datetime] = {}  # asked for last, before
-        self._sent: dict[str, datetime] = {}
+        self._asked: dict[Listing, float] = {}  # asked for last, before
+        self._sent: dict[str, float] = {}
 
     def tally(self, workspace_id: str) -> Tally:
         found = self.tallies.get(workspace_id)
@@ -69,7 +71,7 @@ class Buffer:
             found = self.tallies[workspace_id] = Tally()
         return found
 
-    def note_listing(self, workspace_id: str, folder: bytes, now: datetime) -> None:
+    def note_listing(self, workspace_id: str, folder: bytes, now: float) -> None:
         """Whether it is a person's or a refresh is said at the flush: another proxy may have seen it before."""
         listing = (workspace_id, folder)
         since = self._listings.get(listing)
@@ -85,7 +87,7 @@ class Buffer:
             self.tally(workspace_id)
             self._listings[listing] = (now, now)
 
-    async def flush(self, client: scripts.Redis, now: datetime) -> int:
+    async def flush(self, client: scripts.Redis, now: float) -> int:
         """Everything noted so far into Redis; how many workspaces. Raises, and keeps it, when Redis does not answer."""
         tallies, self.tallies = self.tallies, {}
         listings, self._listings = self._listings, {}
@@ -100,13 +102,13 @@ class Buffer:
         self._sent = {id_: at for id_, at in self._sent.items() if now - at < RESENT} | active
         return len(tallies)
 
-    def _refreshed(self, now: datetime) -> dict[Listing, datetime]:
+    def _refreshed(self, now: float) -> dict[Listing, float]:
         """Listings that are refreshed here: other proxies have to know. Old ones are forgotten."""
         self._asked = {listing: at for listing, at in self._asked.items() if now - at <= SAME_LISTING}
         return self._asked
 
-    async def _write(self, client: scripts.Redis, active: dict[str, datetime]) -> None:
-        scores = [(id_, milliseconds(at)) for id_, at in active.items()]
+    async def _write(self, client: scripts.Redis, active: dict[str, float]) -> None:
+        scores = [(id_, _milliseconds(at)) for id_, at in active.items()]
         async with client.pipeline(transaction=False) as pipe:
             for begin in range(0, len(scores), CHUNK):
                 pipe.zadd(keys.ACTIVITY, dict(scores[begin : begin + CHUNK]), gt=True)
@@ -117,24 +119,24 @@ class Buffer:
         client: scripts.Redis,
         tallies: dict[str, Tally],
         listings: dict[Listing, Span],
-        refreshed: dict[Listing, datetime],
+        refreshed: dict[Listing, float],
     ) -> None:
         by_workspace: dict[str, list[tuple[str, int, int]]] = {}
         for (id_, folder), last in refreshed.items():
-            by_workspace.setdefault(id_, []).append((_name(folder), 0, milliseconds(last)))
+            by_workspace.setdefault(id_, []).append((_name(folder), 0, _milliseconds(last)))
         for (id_, folder), (first, last) in listings.items():
-            by_workspace.setdefault(id_, []).append((_name(folder), milliseconds(first), milliseconds(last)))
+            by_workspace.setdefault(id_, []).append((_name(folder), _milliseconds(first), _milliseconds(last)))
         entries = [
             (
                 id_,
-                milliseconds(tally.input) if tally.input else 0,
-                milliseconds(tally.output) if tally.output else 0,
+                _milliseconds(tally.input),
+                _milliseconds(tally.output),
                 {label: count for label, count in zip(LABELS, tally.counts, strict=True) if count},
                 by_workspace.get(id_, []),
             )
             for id_, tally in tallies.items()
         ]
-        within = int(SAME_LISTING.total_seconds() * 1000)
+        within = int(SAME_LISTING * 1000)
         for begin in range(0, len(entries), CHUNK):
             packed = msgspec.msgpack.encode(entries[begin : begin + CHUNK])
             await scripts.run(client, "note", packed, keys.DETAILS_SECONDS, within)
@@ -151,5 +153,5 @@ class Buffer:
         """Redis has lost its memory: what it was told lately has to be told again."""
         for id_, at in self._sent.items():
             tally = self.tally(id_)
-            tally.input = max(filter(None, (tally.input, at)))
+            tally.input = max(tally.input, at)
         self._sent = {}

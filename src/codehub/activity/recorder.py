@@ -6,8 +6,7 @@ flushes everything else on a period, when the TTL runner asks for it, and once m
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
 import redis.exceptions
 
@@ -17,7 +16,6 @@ from codehub.activity.buffer import Buffer
 from codehub.activity.leases import Leases
 from codehub.activity.model import COUNTS, Kind, Watched
 from codehub.activity.profiles import PROFILES
-from codehub.activity.profiles.base import Tell
 from codehub.activity.scripts import Redis
 from codehub.clock import Clock
 from codehub.proxy.model import RequestHead
@@ -27,23 +25,24 @@ from codehub.templates.model import ActivityMode
 log = logs.get()
 BROWSING = int(Kind.BROWSING)  # by these names they are found faster
 TRAFFIC, CONNECTIONS = ActivityMode.TRAFFIC, ActivityMode.CONNECTIONS
+NOTHING_COUNTS = (False,) * len(COUNTS)  # of messages, where connections do
 CACHED = 4096  # requests that are like one before are not classified again
+LONG = 512  # bytes of a target that is not remembered
 ASKED_SECONDS = 1.0  # how often a worker looks whether a flush is wanted
 Unreachable = (redis.exceptions.RedisError, OSError, TimeoutError)
-Known = tuple[int, bool]  # a kind, and whether it counts
+Known = tuple[Watched, int, bool, bool]  # whose, its kind, whether that counts, and for a connection's lease
 
 
 class Recorder:
     def __init__(self, client: Redis, clock: Clock, instance: str, config: ActivityConfig) -> None:
         self._clock = clock
-        self._now = clock.now
+        self._now = clock.timestamp
         self._client = client
         self._config = config
         self._buffer = Buffer()
         self._tallies = self._buffer.tally
         self._leases = Leases(client, clock, instance, keys.lease_seconds(config.flush_interval))
-        self._known: dict[tuple[str, bytes, bytes], Known] = {}  # by workspace, method and target
-        self._alike: dict[tuple[int, bytes, bytes], Known] = {}  # by profile, method and path within the workspace
+        self._known: dict[tuple[bytes, bytes], Known] = {}  # by path and method
         self._connections_changed = asyncio.Event()
         self._flushing = asyncio.Lock()
         self._flushed_ms = 0
@@ -53,19 +52,19 @@ class Recorder:
     def request(self, watched: Watched, head: RequestHead) -> None:
         if head.upgrade:
             return  # `tunnel` is told when it is open
-        known = self._known.get((watched.workspace_id, head.method, head.target))
-        if known is None:
+        # The path says which workspace it is in, but a workspace may have become another's, or of another profile.
+        known = self._known.get((head.target.partition(b"?")[0], head.method))
+        if known is None or known[0] is not watched:
             known = self._learn(watched, head)
-        kind, counts = known
+        _, kind, counts, leased = known
         tally = self._buffer.tallies.get(watched.workspace_id) or self._tallies(watched.workspace_id)
         if kind == BROWSING:
-            path, _, _ = _inside(watched, head)
-            self._buffer.note_listing(watched.workspace_id, path, self._now())
+            self._buffer.note_listing(watched.workspace_id, _inside(watched, head)[0], self._now())
         else:
             tally.counts[kind] += 1
             if counts:
                 tally.input = self._now()
-        if counts and watched.mode is CONNECTIONS:
+        if leased:
             self._leases.visited(watched)
             self._connections_changed.set()
 
@@ -73,56 +72,29 @@ class Recorder:
         """The observer of a WebSocket that was opened."""
         tally = self._tallies(watched.workspace_id)
         tally.counts[Kind.OPENED] += 1
-        tally.input = self._clock.now()
+        tally.input = self._now()
         self._leases.opened(watched)
         self._connections_changed.set()
         path, _, query = _inside(watched, head)
-        return Watch(self, watched, path, query)
+        return Watch(self, self._buffer, self._now, watched, path, query)
 
     def _learn(self, watched: Watched, head: RequestHead) -> Known:
-        """What a request is, and whether it counts. One without a query is known when it comes again."""
-        path, mark, query = _inside(watched, head)
-        if b"content=" in query:  # of Jupyter's listings: the one query that matters
-            kind = PROFILES[watched.profile].request(head.method, path, query)
-            return int(kind), COUNTS[kind]
-        likes = (id(watched.profile), head.method, path)  # an enum's member lives for ever, and is slow to hash
-        found = self._alike.get(likes)
-        if found is None:
-            kind = PROFILES[watched.profile].request(head.method, path, query)
-            found = _remember(self._alike, likes, (int(kind), COUNTS[kind]))
-        if not mark:
-            _remember(self._known, (watched.workspace_id, head.method, head.target), found)
+        """What a request is. It is known when it comes again, whatever its query, unless that is what tells."""
+        path, _, query = _inside(watched, head)
+        profile = PROFILES[watched.profile]
+        kind = profile.request(head.method, path, query)
+        found = (watched, int(kind), COUNTS[kind], COUNTS[kind] and watched.mode is CONNECTIONS)
+        if not path.startswith(profile.by_query) and len(head.target) < LONG:
+            if len(self._known) >= CACHED:
+                self._known.clear()
+            self._known[head.target.partition(b"?")[0], head.method] = found
         return found
 
-    # --- called by a tunnel's watch, and for every message
-
-    def saying(self, watched: Watched) -> Tell:
-        """Who is told what the browser says. Functions of their own: what they need is looked up once per tunnel."""
-        buffer, new, now, id_, traffic = self._buffer, self._tallies, self._now, watched.workspace_id, _traffic(watched)
-
-        def said(kind: int) -> None:
-            tally = buffer.tallies.get(id_) or new(id_)
-            tally.counts[kind] += 1
-            if traffic[kind]:
-                tally.input = now()
-
-        return said
-
-    def hearing(self, watched: Watched) -> Tell:
-        """And what the workspace says."""
-        buffer, new, now, id_, traffic = self._buffer, self._tallies, self._now, watched.workspace_id, _traffic(watched)
-
-        def heard(kind: int) -> None:
-            tally = buffer.tallies.get(id_) or new(id_)
-            tally.counts[kind] += 1
-            if traffic[kind]:
-                tally.output = now()
-
-        return heard
+    # --- called by a tunnel's watch
 
     def closed(self, watched: Watched) -> None:
         if watched.mode is ActivityMode.CONNECTIONS:
-            self._tallies(watched.workspace_id).input = self._clock.now()  # connected until now
+            self._tallies(watched.workspace_id).input = self._now()  # connected until now
         self._leases.closed(watched)
         self._connections_changed.set()
 
@@ -143,11 +115,11 @@ class Recorder:
     async def flush(self) -> None:
         """Everything seen so far, and how far that is."""
         async with self._flushing:
-            now = self._clock.now()
+            now = self._now()
             for watched in self._leases.connected():
                 self._tallies(watched.workspace_id).input = now
             await self._buffer.flush(self._client, now)
-            flushed = int(now.timestamp() * 1000)  # rounded down: no further than this
+            flushed = int(now * 1000)  # rounded down: no further than this
             if not await self._leases.renew(flushed):
                 self._buffer.send_again()
                 await self._buffer.flush(self._client, now)
@@ -184,18 +156,6 @@ class Recorder:
             log.warning("Activity of the last moments is lost: Redis does not answer", error=str(e))
 
 
-def _remember(cache: dict[Any, Known], key: tuple[Any, ...], found: Known) -> Known:
-    if len(cache) >= CACHED:
-        cache.clear()
-    cache[key] = found
-    return found
-
-
-def _traffic(watched: Watched) -> tuple[bool, ...]:
-    """By kind: does a message of it count? Where connections do, none."""
-    return COUNTS if watched.mode is TRAFFIC else (False,) * len(COUNTS)
-
-
 def _inside(watched: Watched, head: RequestHead) -> tuple[bytes, bytes, bytes]:
     """Path and query, without the part that says which workspace."""
     target = head.target
@@ -205,15 +165,43 @@ def _inside(watched: Watched, head: RequestHead) -> tuple[bytes, bytes, bytes]:
 
 
 class Watch:
-    """Watches one tunnel; `proxy.tunnel` hands it every piece of bytes that has passed, and its end."""
+    """Watches one tunnel; `proxy.tunnel` hands it every piece of bytes that has passed, and its end.
 
-    __slots__ = ("_recorder", "_watched", "from_browser", "from_workspace")
+    For every message it is told what that was. With thousands of tunnels little of one is in the processor's cache, so
+    what that needs lies close together: in here.
+    """
 
-    def __init__(self, recorder: Recorder, watched: Watched, path: bytes, query: bytes) -> None:
+    __slots__ = ("_buffer", "_counts", "_id", "_now", "_recorder", "_watched", "from_browser", "from_workspace")
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        buffer: Buffer,
+        now: Callable[[], float],
+        watched: Watched,
+        path: bytes,
+        query: bytes,
+    ) -> None:
         self._recorder = recorder
+        self._buffer = buffer
+        self._now = now
         self._watched = watched
-        profile, say, hear = PROFILES[watched.profile], recorder.saying(watched), recorder.hearing(watched)
-        self.from_browser, self.from_workspace = profile.followers(path, query, say, hear)
+        self._id = watched.workspace_id
+        self._counts = COUNTS if watched.mode is TRAFFIC else NOTHING_COUNTS  # by kind
+        profile = PROFILES[watched.profile]
+        self.from_browser, self.from_workspace = profile.followers(path, query, self._said, self._heard)
+
+    def _said(self, kind: int) -> None:
+        tally = self._buffer.tallies.get(self._id) or self._buffer.tally(self._id)
+        tally.counts[kind] += 1
+        if self._counts[kind]:
+            tally.input = self._now()
+
+    def _heard(self, kind: int) -> None:
+        tally = self._buffer.tallies.get(self._id) or self._buffer.tally(self._id)
+        tally.counts[kind] += 1
+        if self._counts[kind]:
+            tally.output = self._now()
 
     def closed(self) -> None:
         self._recorder.closed(self._watched)

@@ -125,7 +125,7 @@ class WorkspaceDirector:
         if visit is None:
             return self._api if _is_page(head) else excuses.UNKNOWN
         entrant = visit.entrant
-        if entrant is None or entrant.key in self._revoked.ids or entrant.expires <= self._clock.now().timestamp():
+        if entrant is None or entrant.key in self._revoked.ids or entrant.expires <= self._clock.timestamp():
             return self._in_place(visit.id, head)
         return excuses.FOREIGN if visit.foreign else self._enter(visit.id, entrant, head)
 
@@ -285,7 +285,7 @@ class WorkspaceDirector:
     async def look_for_the_unwelcome(self) -> None:
         """End the WebSockets of sessions and tokens that were revoked, or are over."""
         await self._revoked.read()
-        now = self._clock.now().timestamp()
+        now = self._clock.timestamp()
         out = {key for key, who in self._inside.items() if who.expires <= now or key in self._revoked.ids}
         for route in self.routes.all() if out else ():
             self._close(route, out & set(route.forwards), NOT_ALLOWED, "You are logged out.")

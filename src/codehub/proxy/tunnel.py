@@ -123,10 +123,10 @@ class Tunnel:
 class Side(Reader):
     """What one of the two transports reports. What comes goes to the other one, at most as fast as that takes it.
 
-    `data_received` is the path of every message: each call it saves shows, so its two forms are written out.
+    `data_received` is the path of every message: each call that is saved shows, so its two forms are written out.
     """
 
-    __slots__ = ("_counters", "_see", "_tunnel", "_turns", "_write", "other")
+    __slots__ = ("_counters", "_see", "_to", "_tunnel", "_turns", "other")
 
     other: "Side"
 
@@ -134,7 +134,7 @@ class Side(Reader):
         super().__init__()
         self.transport = transport
         self._tunnel = tunnel
-        self._write = to.write
+        self._to = to
         self._turns = tunnel.engine.turns
         self._counters = tunnel.engine.counters
 
@@ -160,7 +160,7 @@ class BrowserSide(Side):
 
     def data_received(self, data: bytes) -> None:
         size = len(data)
-        self._write(data)
+        self._to.write(data)
         self._counters.bytes_in += size
         if size >= LARGE:
             self._turns.took(self, size)
@@ -172,11 +172,11 @@ class BrowserSide(Side):
 
 
 class WorkspaceSide(Side):
-    __slots__ = ("_follow",)
+    __slots__ = ("_boundary",)
 
     def __init__(self, tunnel: Tunnel) -> None:
         super().__init__(tunnel, tunnel.up, tunnel.client)
-        self._follow = tunnel.boundary.follow
+        self._boundary = tunnel.boundary
         self._see = tunnel.observer.from_workspace if tunnel.observer else None
 
     def data_received(self, data: bytes) -> None:
@@ -184,8 +184,8 @@ class WorkspaceSide(Side):
         if self._tunnel.last_words:
             self._tunnel.finish(data)
         else:
-            self._follow(data)
-            self._write(data)
+            self._boundary.follow(data)
+            self._to.write(data)
         self._counters.bytes_out += size
         if size >= LARGE:
             self._turns.took(self, size)

@@ -15,7 +15,7 @@ CONTROL_FRAME = int(Kind.CONTROL_FRAME)
 
 
 class Profile(Protocol):
-    reads_messages: bool  # then the handshake must not agree on compression
+    by_query: tuple[bytes, ...]  # beginnings of paths whose requests are told apart by their query, too
 
     def request(self, method: bytes, path: bytes, query: bytes) -> Kind:
         """Of an HTTP request, its path as the IDE knows it. `BROWSING`: a listing, which may be a refresh."""

@@ -18,7 +18,7 @@ LISTING = b"/api/contents"
 
 
 class Jupyter:
-    reads_messages = False
+    by_query: tuple[bytes, ...] = (LISTING,)
 
     def request(self, method: bytes, path: bytes, query: bytes) -> Kind:
         if method == b"GET":

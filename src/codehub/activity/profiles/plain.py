@@ -5,7 +5,7 @@ from codehub.activity.profiles.base import Followers, Tell, uniform
 
 
 class Plain:
-    reads_messages = False
+    by_query: tuple[bytes, ...] = ()
 
     def request(self, _method: bytes, _path: bytes, _query: bytes) -> Kind:
         return Kind.REQUEST

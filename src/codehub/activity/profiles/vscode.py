@@ -37,7 +37,7 @@ POLLED = frozenset({b"/healthz", b"/update/check"})
 
 
 class VSCode:
-    reads_messages = True
+    by_query: tuple[bytes, ...] = ()
 
     def request(self, _method: bytes, path: bytes, _query: bytes) -> Kind:
         return Kind.POLLING if path in POLLED else Kind.REQUEST
