@@ -1,10 +1,8 @@
-"""Fixtures: servers once per run, a fresh database and an empty Redis per test, virtual time, the real platform."""
+"""Fixtures: servers once per run, a fresh database and an empty Redis per test, virtual time."""
 
 import compileall
 import os
 import pathlib
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -20,7 +18,7 @@ from codehub.settings import LogConfig, Settings
 from codehub.startup import allow_many_connections
 from codehub.wiring import Services, open_services
 from tests import databases
-from tests.platform import Platform, running
+from tests.platform import Platform, a_place
 from tests.servers import Runner, TestServers
 from tests.virtual_time import ManualClock
 
@@ -135,18 +133,5 @@ async def services(settings: Settings, clock: ManualClock) -> AsyncIterator[Serv
 
 @pytest.fixture
 def data_dir() -> Iterator[pathlib.Path]:
-    """A short path that an unprivileged account can reach, unlike pytest's own."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    yield folder / "data"
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def platform() -> Iterator[Platform]:
-    """The real `codehub serve`, one for all tests of a file that leave it as they found it."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    with running(folder / "data") as started:
-        yield started
-    shutil.rmtree(folder, ignore_errors=True)
+    with a_place() as folder:
+        yield folder / "data"

@@ -6,9 +6,11 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, ClassVar
@@ -159,6 +161,17 @@ def descendants(pid: int) -> list[int]:
         frontier = {child for child, parent in parents.items() if parent in frontier}
         found += sorted(frontier)
     return found
+
+
+@contextlib.contextmanager
+def a_place() -> Iterator[pathlib.Path]:
+    """A folder with a short path that an unprivileged account can reach, unlike pytest's own; gone afterwards."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from codehub import logs
-from tests.platform import ADMIN_TOKEN, Platform
 
 COOKIE = "6s3i6nlz27nwoze673o6.1.HykhPVJ-CuXRvRWahYSJHlXA4r--04vUqNEbOaldF1E"
 
@@ -136,36 +135,3 @@ def test_ticks_of_the_coordinator_are_marked() -> None:
     )
     assert (line["loop"], len(line["tick"])) == ("sweep", 8)
     assert "http://u:***@x" in line["exception"]
-
-
-async def test_the_log_of_a_real_request_has_its_id_and_none_of_its_secrets(platform: Platform) -> None:
-    link = platform.login_link()
-    assert link
-    async with platform.client(None) as browser:
-        async with browser.get(link) as answer:
-            assert answer.status == 200
-        async with browser.get("/api/v1/me") as answer:
-            request_id = answer.headers["x-request-id"]
-        cookie = next(iter(browser.cookie_jar)).value
-    async with platform.client() as admin, admin.post("/api/v1/users/admin/tokens") as answer:
-        token = (await answer.json())["token"]
-    async with platform.client(token) as program:
-        async with program.get(f"/api/v1/me?token={token}") as answer:
-            assert answer.status == 200
-        async with program.get(f"/login/{token}", headers={"Cookie": f"codehub={cookie}"}) as answer:
-            assert answer.status in {303, 200, 410}
-    await platform.wait_for("/readyz", 200)
-    written = platform.errors()
-    found = [line for line in lines(written) if line.get("request_id") == request_id]
-    assert [(line["event"], line["path"], line["status"], line["role"]) for line in found] == [
-        ("Request", "/api/v1/me", 200, "api")
-    ]
-    for secret in (
-        link.rpartition("/")[2],
-        cookie,
-        cookie.rpartition(".")[2],
-        token,
-        token.split("_", 2)[2],
-        ADMIN_TOKEN,
-    ):
-        assert secret not in written

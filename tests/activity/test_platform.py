@@ -1,9 +1,6 @@
 """The real platform: what sleeps says why, and what holds itself awake from inside stays awake."""
 
 import asyncio
-import pathlib
-import shutil
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +11,7 @@ from codehub.clock import SystemClock
 from codehub.runtimes.base import ExecResult
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import RuntimeConfig
-from tests.platform import Platform, codehub
+from tests.platform import Platform, a_place, codehub, running
 
 ALONE = """
 title = "A terminal without a network"
@@ -33,25 +30,20 @@ done
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    (folder / "templates").mkdir()
-    (folder / "templates" / "alone.toml").write_text(ALONE)
-    environment = {
-        "CODEHUB_TEMPLATES_DIR": str(folder / "templates"),
-        "CODEHUB_MAX_RUNNING_PER_USER": "0",
-        "CODEHUB_MAX_KEEP_AWAKE_SECONDS": "7200",
-        "TTL_STANDBY_SECONDS": "3",
-        "ACTIVITY_FLUSH_INTERVAL": "0.2",
-        "COORDINATOR_TTL_INTERVAL": "0.3",
-        "COORDINATOR_ACTIVE_INTERVAL": "0.2",
-    }
-    started = Platform(folder / "data", first_start=False, **environment)
-    try:
-        yield started.start()
-    finally:
-        started.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with a_place() as folder:
+        (folder / "templates").mkdir()
+        (folder / "templates" / "alone.toml").write_text(ALONE)
+        environment = {
+            "CODEHUB_TEMPLATES_DIR": str(folder / "templates"),
+            "CODEHUB_MAX_RUNNING_PER_USER": "0",
+            "CODEHUB_MAX_KEEP_AWAKE_SECONDS": "7200",
+            "TTL_STANDBY_SECONDS": "3",
+            "ACTIVITY_FLUSH_INTERVAL": "0.2",
+            "COORDINATOR_TTL_INTERVAL": "0.3",
+            "COORDINATOR_ACTIVE_INTERVAL": "0.2",
+        }
+        with running(folder / "data", first_start=False, **environment) as started:
+            yield started
 
 
 async def until(client: aiohttp.ClientSession, id_: str, phase: str) -> dict[str, Any]:

@@ -7,9 +7,7 @@
 import asyncio
 import json
 import os
-import pathlib
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -23,7 +21,7 @@ from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import RuntimeConfig
 from tests.activity import ides
 from tests.activity.chromium import Browser, Tab, browser
-from tests.platform import Platform
+from tests.platform import Platform, a_place, running
 
 pytestmark = pytest.mark.soak
 IDE_DIR = os.environ.get("CODEHUB_TEST_IDE_DIR")
@@ -36,22 +34,17 @@ ACTIONS = {"jupyterlab": ides.JUPYTER, "code-server": ides.CODE_SERVER}
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    if IDE_DIR:
-        (folder / "data").mkdir(mode=0o755)
-        shutil.copytree(IDE_DIR, folder / "data" / "ide", symlinks=True)
     environment = {
         "CODEHUB_MAX_RUNNING_PER_USER": "0",
         "ACTIVITY_FLUSH_INTERVAL": "1",
         "COORDINATOR_TTL_INTERVAL": "1",
     }
-    started = Platform(folder / "data", first_start=True, **environment)
-    try:
-        yield started.start()
-    finally:
-        started.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with a_place() as folder:
+        if IDE_DIR:
+            (folder / "data").mkdir(mode=0o755)
+            shutil.copytree(IDE_DIR, folder / "data" / "ide", symlinks=True)
+        with running(folder / "data", first_start=True, **environment) as started:
+            yield started
 
 
 class Desk:

@@ -3,9 +3,7 @@
 import asyncio
 import os
 import pathlib
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,18 +12,16 @@ import pytest
 
 from codehub.runtimes.layout import Layout
 from tests.archives import trees
-from tests.platform import Platform, codehub
+from tests.platform import Platform, a_place, codehub
 from tests.workspaces.ides import write_templates
 from tests.workspaces.test_lifecycle import _purge_everything, api, create, until, visiting, want
 
 
 @pytest.fixture
 def folder() -> Iterator[pathlib.Path]:
-    made = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    made.chmod(0o755)
-    write_templates(made / "templates")
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    with a_place() as made:
+        write_templates(made / "templates")
+        yield made
 
 
 EAGER = {

@@ -8,7 +8,6 @@ import contextlib
 import os
 import pathlib
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
@@ -18,7 +17,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 
 from codehub.templates import programs
-from tests.platform import Platform, running
+from tests.platform import Platform, a_place, running
 from tests.workspaces.ides import write_templates
 
 IN_ONE_LOOP = pytest.mark.asyncio(loop_scope="session")
@@ -138,17 +137,16 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def small_platform() -> Iterator[Platform]:
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    templates = write_templates(folder / "templates")
-    with running(
-        folder / "data",
-        CODEHUB_TEMPLATES_DIR=str(templates),
-        CODEHUB_MAX_RUNNING_PER_USER="2",
-        CODEHUB_DRAIN_SECONDS="1",  # open event streams would hold the end up for the whole of it
-    ) as started:
+    with (
+        a_place() as folder,
+        running(
+            folder / "data",
+            CODEHUB_TEMPLATES_DIR=str(write_templates(folder / "templates")),
+            CODEHUB_MAX_RUNNING_PER_USER="2",
+            CODEHUB_DRAIN_SECONDS="1",  # open event streams would hold the end up for the whole of it
+        ) as started,
+    ):
         yield started
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

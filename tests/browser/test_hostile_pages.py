@@ -1,16 +1,13 @@
 """Pages that somebody wrote into their workspace cannot act as whoever looks at them."""
 
 import json
-import pathlib
-import shutil
-import tempfile
 from collections.abc import Iterator
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab
-from tests.platform import Platform, running
+from tests.platform import Platform, a_place, running
 
 pytestmark = IN_ONE_LOOP
 # An IDE that serves whatever is asked of it as a page with nothing on it: the tests bring the scripts.
@@ -55,15 +52,14 @@ FRAME = """url => new Promise(done => {
 
 @pytest.fixture(scope="module")
 def hostile_platform() -> Iterator[Platform]:
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    templates = folder / "templates"
-    templates.mkdir(mode=0o755)
-    command = json.dumps(["python3", "-c", SERVER, "{socket}"])
-    (templates / "pages.toml").write_text(f'title = "pages"\n[process]\ncommand = {command}\n')
-    with running(folder / "data", CODEHUB_TEMPLATES_DIR=str(templates), CODEHUB_MAX_RUNNING_PER_USER="5") as started:
-        yield started
-    shutil.rmtree(folder, ignore_errors=True)
+    with a_place() as folder:
+        templates = folder / "templates"
+        templates.mkdir(mode=0o755)
+        command = json.dumps(["python3", "-c", SERVER, "{socket}"])
+        (templates / "pages.toml").write_text(f'title = "pages"\n[process]\ncommand = {command}\n')
+        environment = {"CODEHUB_TEMPLATES_DIR": str(templates), "CODEHUB_MAX_RUNNING_PER_USER": "5"}
+        with running(folder / "data", first_start=False, **environment) as started:
+            yield started
 
 
 @pytest.fixture

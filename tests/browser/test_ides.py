@@ -23,7 +23,7 @@ import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
 from tests.browser.conftest import FLAGS, IN_ONE_LOOP, WAIT_MS, find_chromium, find_code_server
-from tests.platform import ADMIN_TOKEN, Platform, running
+from tests.platform import ADMIN_TOKEN, Platform, a_place, running
 
 pytestmark = [IN_ONE_LOOP, pytest.mark.soak]
 expect.set_options(timeout=WAIT_MS)
@@ -84,17 +84,15 @@ def free_port() -> int:
 @contextlib.contextmanager
 def a_platform(way: str, port: int) -> Iterator[Platform]:
     """`origin`: every workspace has its own. `path`: they have none, as on a bare address without a domain for them."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
     env = {"CODEHUB_PORT": str(port)}
     if way == "path":
         env["CODEHUB_PUBLIC_URL"] = f"http://codehub.test:{port}"
-    if ide := os.environ.get("CODEHUB_TEST_IDE_DIR"):  # built by `codehub ide install code-server`
-        (folder / "data").mkdir(mode=0o755)
-        shutil.copytree(ide, folder / "data" / "ide", symlinks=True)
-    with running(folder / "data", first_start=True, **env) as started:
-        yield started
-    shutil.rmtree(folder, ignore_errors=True)
+    with a_place() as folder:
+        if ide := os.environ.get("CODEHUB_TEST_IDE_DIR"):  # built by `codehub ide install code-server`
+            (folder / "data").mkdir(mode=0o755)
+            shutil.copytree(ide, folder / "data" / "ide", symlinks=True)
+        with running(folder / "data", first_start=True, **env) as started:
+            yield started
 
 
 async def log_in(platform: Platform, page: Page) -> None:

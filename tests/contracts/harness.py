@@ -5,7 +5,6 @@ import contextlib
 import os
 import pathlib
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.process import ProcessRuntime
 from codehub.supervisor.privileges import service_account
 from codehub.templates.model import Template
+from tests.platform import a_place
 
 T = TypeVar("T")
 # Namespaces are tested everywhere; bubblewrap where it is installed, which `make test` says at its start.
@@ -29,17 +29,15 @@ def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> Proces
 @contextlib.asynccontextmanager
 async def fresh_runtime(kind: str, **changes: object) -> AsyncIterator[tuple[ProcessRuntime, pathlib.Path]]:
     """A runtime on an empty data directory; whatever a test leaves running is ended."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    runtime = open_runtime(folder / "data", kind, **changes)
-    try:
-        yield runtime, folder / "data"
-    finally:
-        for record in (folder / "data" / "workspaces" / "running").glob("*.json"):
-            await runtime.stop(record.stem, 0)  # also what has ended without being able to clear up
-        await runtime.limits()  # so that it knows which groups to take away
-        await runtime.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    with a_place() as folder:
+        runtime = open_runtime(folder / "data", kind, **changes)
+        try:
+            yield runtime, folder / "data"
+        finally:
+            for record in (folder / "data" / "workspaces" / "running").glob("*.json"):
+                await runtime.stop(record.stem, 0)  # also what has ended without being able to clear up
+            await runtime.limits()  # so that it knows which groups to take away
+            await runtime.close()
 
 
 async def until(look: Callable[[], Awaitable[T]], seconds: float = 30.0) -> T:

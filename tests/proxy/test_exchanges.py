@@ -1,6 +1,7 @@
 """Requests and answers in time: order, early answers, waiting bodies, half-closed and stale connections, time-outs."""
 
 import asyncio
+import select
 import socket
 import threading
 import time
@@ -324,6 +325,32 @@ def test_too_many_requests_for_one_upstream_do_not_pile_up() -> None:
             read_until(client, b"\r\n\r\nok")
             client.close()
         assert one_answer(exchange(proxy, LAST)).status == 200
+
+
+def test_nor_do_those_that_come_at_the_same_moment() -> None:
+    release, together = threading.Event(), threading.Event()
+
+    def waiting(peer: socket.socket, _upstream: Upstream) -> None:
+        read_head(peer)
+        release.wait(10)
+        peer.sendall(OK)
+
+    with proxied(waiting, at_most=3) as (proxy, upstream):
+        clients = [proxy.connect() for _ in range(8)]
+        while proxy.call(lambda: len(proxy.engine.watched)) < 8:
+            threading.Event().wait(0.01)
+        proxy.loop.call_soon_threadsafe(together.wait, 10)  # the loop stands still
+        for client in clients:
+            client.sendall(LAST)
+        together.set()
+        while len(select.select(clients, [], [], 10)[0]) < 5:  # are answered, and none of the others is
+            threading.Event().wait(0.01)
+        release.set()
+        statuses = [one_answer(read_all(client)).status for client in clients]
+        assert sorted(statuses) == [200] * 3 + [503] * 5
+        assert upstream.connections == 3
+        for client in clients:
+            client.close()
 
 
 def deciding(by: Callable[[Forward], Callable[[RequestHead], Decision]]) -> tuple[Proxy, Upstream]:

@@ -1,29 +1,25 @@
 """`codehub serve` as a person runs it: comes up, logs in, stops in order, survives what dies under it."""
 
 import asyncio
+import json
 import os
 import pathlib
 import resource
-import shutil
 import signal
 import socket
 import stat
-import tempfile
 from collections.abc import Iterator
 
 import pytest
 
-from tests.platform import ADMIN_TOKEN, Platform, codehub, descendants, running
+from tests.platform import ADMIN_TOKEN, Platform, a_place, codehub, descendants, running
 
 
 @pytest.fixture(scope="module")
-def battered() -> Iterator[Platform]:
-    """One whose processes are ended again and again, and which is as before each time."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    with running(folder / "data") as started:
+def platform() -> Iterator[Platform]:
+    """One for all tests that leave it as they found it; those that end its processes come last."""
+    with a_place() as folder, running(folder / "data") as started:
         yield started
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 async def leads(platform: Platform) -> str:
@@ -89,33 +85,37 @@ def _servers_are_reachable_for_their_own_account_alone(platform: Platform, data_
         assert opened <= {int(platform.url.rsplit(":", 1)[1])}, f"process {pid} listens on {opened}"
 
 
-@pytest.mark.parametrize("name", ["postgres", "redis"])
-async def test_a_server_that_goes_away_and_comes_back_is_survived(battered: Platform, name: str) -> None:
-    await leads(battered)
-    others = {k: v for k, v in battered.children().items() if k != name}
-    server = [battered.children()[name], *descendants(battered.children()[name])]
-    for pid in server:
-        os.kill(pid, signal.SIGSTOP)
-    body = await battered.wait_for("/readyz", 503)
-    assert body["checks"]["database" if name == "postgres" else "redis"] != "ok"
-    async with battered.client() as client, client.get("/api/v1/users/admin") as answer:
-        assert answer.status == (503 if name == "postgres" else 200)  # answers, and does not hang
-    for pid in server:
-        os.kill(pid, signal.SIGKILL)
-    await battered.wait_for("/readyz", 200)
-    assert {k: v for k, v in battered.children().items() if k != name} == others  # no process had to exit
-
-
-async def test_everything_that_dies_is_started_again(battered: Platform) -> None:
-    for name in ("proxy", "api", "coordinator", "redis", "postgres"):
-        before = battered.children()[name]
-        os.kill(before, signal.SIGKILL)
-        async with asyncio.timeout(30):
-            while battered.children().get(name, before) == before:
-                await asyncio.sleep(0.05)
-        await battered.wait_for("/readyz", 200)
-    assert battered.process
-    assert battered.process.poll() is None
+async def test_the_log_of_a_real_request_has_its_id_and_none_of_its_secrets(platform: Platform) -> None:
+    link = platform.login_link()
+    assert link
+    async with platform.client(None) as browser:
+        async with browser.get(link) as answer:
+            assert answer.status == 200
+        async with browser.get("/api/v1/me") as answer:
+            request_id = answer.headers["x-request-id"]
+        cookie = next(iter(browser.cookie_jar)).value
+    async with platform.client() as admin, admin.post("/api/v1/users/admin/tokens") as answer:
+        token = (await answer.json())["token"]
+    async with platform.client(token) as program:
+        async with program.get(f"/api/v1/me?token={token}") as answer:
+            assert answer.status == 200
+        async with program.get(f"/login/{token}", headers={"Cookie": f"codehub={cookie}"}) as answer:
+            assert answer.status in {303, 200, 410}
+    await platform.wait_for("/readyz", 200)
+    written = platform.errors()
+    found = [line for line in map(json.loads, written.splitlines()) if line.get("request_id") == request_id]
+    assert [(line["event"], line["path"], line["status"], line["role"]) for line in found] == [
+        ("Request", "/api/v1/me", 200, "api")
+    ]
+    for secret in (
+        link.rpartition("/")[2],
+        cookie,
+        cookie.rpartition(".")[2],
+        token,
+        token.split("_", 2)[2],
+        ADMIN_TOKEN,
+    ):
+        assert secret not in written
 
 
 async def test_a_second_instance_on_the_same_directory_is_refused(platform: Platform) -> None:
@@ -215,6 +215,35 @@ async def test_loops_are_shown_to_an_admin(platform: Platform) -> None:
     assert shown["leader"]
     assert {loop["name"] for loop in shown["loops"]} >= {"controller", "housekeeping", "disk"}
     assert {loop["last_error"] for loop in shown["loops"]} == {None}
+
+
+@pytest.mark.parametrize("name", ["postgres", "redis"])
+async def test_a_server_that_goes_away_and_comes_back_is_survived(platform: Platform, name: str) -> None:
+    await leads(platform)
+    others = {k: v for k, v in platform.children().items() if k != name}
+    server = [platform.children()[name], *descendants(platform.children()[name])]
+    for pid in server:
+        os.kill(pid, signal.SIGSTOP)
+    body = await platform.wait_for("/readyz", 503)
+    assert body["checks"]["database" if name == "postgres" else "redis"] != "ok"
+    async with platform.client() as client, client.get("/api/v1/users/admin") as answer:
+        assert answer.status == (503 if name == "postgres" else 200)  # answers, and does not hang
+    for pid in server:
+        os.kill(pid, signal.SIGKILL)
+    await platform.wait_for("/readyz", 200)
+    assert {k: v for k, v in platform.children().items() if k != name} == others  # no process had to exit
+
+
+async def test_everything_that_dies_is_started_again(platform: Platform) -> None:
+    for name in ("proxy", "api", "coordinator", "redis", "postgres"):
+        before = platform.children()[name]
+        os.kill(before, signal.SIGKILL)
+        async with asyncio.timeout(30):
+            while platform.children().get(name, before) == before:
+                await asyncio.sleep(0.05)
+        await platform.wait_for("/readyz", 200)
+    assert platform.process
+    assert platform.process.poll() is None
 
 
 def _listening_tcp_ports(pid: int) -> set[int]:

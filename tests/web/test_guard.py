@@ -1,15 +1,12 @@
 """The server's own bounds on request heads, against the real process, byte by byte."""
 
 import asyncio
-import pathlib
-import shutil
-import tempfile
 from collections.abc import Iterator
 
 import pytest
 
 from codehub.web import guard
-from tests.platform import Platform, running
+from tests.platform import Platform, a_place, running
 
 HEAD_SECONDS = 2.0
 
@@ -17,11 +14,8 @@ HEAD_SECONDS = 2.0
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
     """A server that waits less long than the default."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    with running(folder / "data", CODEHUB_HEAD_SECONDS=str(HEAD_SECONDS)) as started:
+    with a_place() as folder, running(folder / "data", CODEHUB_HEAD_SECONDS=str(HEAD_SECONDS)) as started:
         yield started
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 async def ask(platform: Platform, *pieces: bytes, pause: float = 0.0) -> bytes:

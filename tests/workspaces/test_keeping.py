@@ -5,10 +5,8 @@ import gzip
 import io
 import os
 import pathlib
-import shutil
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Iterator
 
 import aiohttp
@@ -18,30 +16,13 @@ import zstandard
 from codehub.runtimes.layout import Layout
 from tests.archives.conftest import workers_on
 from tests.platform import Platform, codehub
-from tests.workspaces.ides import write_templates
-from tests.workspaces.test_lifecycle import _purge_everything, api, create, settled, until, visiting, want
+from tests.workspaces.test_lifecycle import api, create, lab, settled, until, visiting, want
 
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    environment = {
-        "CODEHUB_TEMPLATES_DIR": str(write_templates(folder / "templates")),
-        "CODEHUB_MAX_RUNNING_PER_USER": "0",
-        "CODEHUB_STOP_GRACE_SECONDS": "1",
-        "CODEHUB_ORPHAN_SECONDS": "0",
-        "CODEHUB_MAX_DOWNLOADS": "1",
-        "COORDINATOR_IDLE_INTERVAL": "1",
-        "COORDINATOR_ACTIVE_INTERVAL": "0.2",
-    }
-    started = Platform(folder / "data", first_start=False, **environment)
-    try:
-        yield started.start()
-    finally:
-        _purge_everything(started)
-        started.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with lab(CODEHUB_ORPHAN_SECONDS="0", CODEHUB_MAX_DOWNLOADS="1") as started:
+        yield started
 
 
 def home_of(platform: Platform, id_: str) -> pathlib.Path:

@@ -5,9 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
-import shutil
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -15,32 +13,25 @@ import aiohttp
 import pytest
 
 from codehub.runtimes.layout import Layout
-from tests.platform import Platform, codehub, running
+from tests.platform import Platform, a_place, codehub, running
 from tests.workspaces.ides import write_templates
 
 
 @contextlib.contextmanager
 def lab(**more: str) -> Iterator[Platform]:
     """A platform with the small IDEs, which looks often; nothing is left of its workspaces afterwards."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
-    folder.chmod(0o755)
-    templates = write_templates(folder / "templates")
-    environment: dict[str, Any] = {
-        "CODEHUB_TEMPLATES_DIR": str(templates),
-        "CODEHUB_MAX_RUNNING_PER_USER": "0",
-        "CODEHUB_STOP_GRACE_SECONDS": "1",
-        "COORDINATOR_IDLE_INTERVAL": "1",
-        "COORDINATOR_ACTIVE_INTERVAL": "0.2",
-        **more,
-    }
-    started = Platform(folder / "data", **environment)
-    try:
-        yield started.start()
-    finally:
-        _purge_everything(started)
-        started.stop()
-        started.end_workspaces()
-        shutil.rmtree(folder, ignore_errors=True)
+    with a_place() as folder:
+        environment: dict[str, Any] = {
+            "CODEHUB_TEMPLATES_DIR": str(write_templates(folder / "templates")),
+            "CODEHUB_MAX_RUNNING_PER_USER": "0",
+            "CODEHUB_STOP_GRACE_SECONDS": "1",
+            "COORDINATOR_IDLE_INTERVAL": "1",
+            "COORDINATOR_ACTIVE_INTERVAL": "0.2",
+            **more,
+        }
+        with running(folder / "data", **environment) as started:
+            yield started
+            _purge_everything(started)
 
 
 @pytest.fixture(scope="module")
