@@ -27,13 +27,15 @@ KILOBYTE, MEGABYTE, GIGABYTE = 1 << 10, 1 << 20, 1 << 30
 SLOW = 200  # connections that do not move
 SLOW_BODY = 64 * MEGABYTE
 RATE = 50  # requests a second of somebody who works
+AT_MOST = 800  # connections to one workspace, which is given 1,024
 
 
 class Stage(NamedTuple):
-    """A workspace `bench` at the load, one that is `calm` with a load of its own, and one that is `deaf`."""
+    """A workspace `bench` at the load, one that is `calm` with a load of its own, one that is `deaf`, and a crowd."""
 
     load: Load
     calm: Load
+    crowd: list[Load]
     lab: Lab
 
 
@@ -65,11 +67,20 @@ def idle(stage: Stage, options: argparse.Namespace) -> None:
         with lab.ours() as ours:
             warm(load, lab, ours)
             before = settled(ours)
-            head = lab.websocket() if message else lab.get(46)
-            load.hold(ours, head, options.connections, message=message)
+            hold(stage, ours, options.connections, message)
             each = (settled(ours) - before) / options.connections / KILOBYTE
-            load.drop()
+            for one in stage.crowd:
+                one.drop()
         print(f"{options.connections} idle {name}: {each:.1f} KB each (goal: 40)", flush=True)
+
+
+def hold(stage: Stage, subject: Subject, connections: int, message: int) -> None:
+    """As many to each workspace of the crowd as to the next: one alone is not given thousands."""
+    lab, crowd = stage.lab, stage.crowd
+    for number, one in enumerate(crowd):
+        head = lab.websocket(f"crowd{number}") if message else lab.get(46, f"crowd{number}")
+        share = connections * (number + 1) // len(crowd) - connections * number // len(crowd)
+        one.hold(subject, head, share, message=message)
 
 
 def endless(stage: Stage, options: argparse.Namespace) -> None:
@@ -187,11 +198,13 @@ def main() -> None:
     if 2 * options.connections + 500 > files:
         options.connections = (files - 500) // 2
         print(f"only {files} files may be open at once: {options.connections} connections", flush=True)
-    with contextlib.ExitStack() as running:
-        load, calm = (running.enter_context(_proxies.load()) for _ in range(2))
+    with _proxies.going_first(), contextlib.ExitStack() as running:
+        count = -(-options.connections // AT_MOST)
+        load, calm, *crowd = (running.enter_context(_proxies.load()) for _ in range(2 + count))
         deaf = running.enter_context(contextlib.closing(Deaf()))
         ports = {"bench": load.port, "calm": calm.port, "deaf": deaf.port}
-        stage = Stage(load, calm, running.enter_context(_proxies.lab(ports)))
+        ports |= {f"crowd{number}": one.port for number, one in enumerate(crowd)}
+        stage = Stage(load, calm, crowd, running.enter_context(_proxies.lab(ports)))
         for part in (idle, endless, slow, flood):
             if options.only in part.__name__:
                 part(stage, options)

@@ -238,6 +238,10 @@ class Client(Connection):
             self._next()
 
     async def _connect(self) -> None:
+        if self._pool.busy >= self.forward.at_most:  # others, who came at the same moment, were first
+            self._task = None
+            self.failed(Failure.FULL)
+            return
         try:
             up = await self._pool.connect(self.engine.limits.connect_seconds)
         except (OSError, TimeoutError) as e:
