@@ -118,12 +118,36 @@ def process(core: str, *command: str, env: Mapping[str, str] | None = None, fds:
     child = subprocess.Popen(
         ["taskset", "-c", core, *command], start_new_session=True, stdout=subprocess.DEVNULL, env=env, pass_fds=fds
     )
+    go_first(child.pid)
     try:
         yield child.pid
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+
+
+def go_first(pid: int, nice: int = -15) -> None:
+    """Where every session gets the same share, whatever its processes' niceness, others' work would be measured.
+
+    Linux calls that autogroups. Only root may ask for more than a share; without it, or without them, nothing happens.
+    """
+    with contextlib.suppress(OSError):
+        pathlib.Path(f"/proc/{pid}/autogroup").write_text(str(nice))
+
+
+@contextlib.contextmanager
+def going_first() -> Iterator[None]:
+    """Ourselves too, or what we read of the others' processor time would be late."""
+    try:
+        before = int(pathlib.Path("/proc/self/autogroup").read_text().rpartition(" ")[2])
+    except (OSError, ValueError):
+        before = 0
+    go_first(os.getpid())
+    try:
+        yield
+    finally:
+        go_first(os.getpid(), before)
 
 
 def free_port() -> int:
@@ -178,6 +202,7 @@ class Load:
             bufsize=1,
             start_new_session=True,
         )
+        go_first(self._process.pid)
         self.port = int(self._hear())
 
     def _hear(self) -> str:

@@ -123,7 +123,7 @@ def main() -> None:
     _proxies.require("nginx", "taskset", "node", "cc")
     _proxies.unwind_on_signals()
     _proxies.raise_open_files()
-    with contextlib.ExitStack() as running:
+    with _proxies.going_first(), contextlib.ExitStack() as running:
         load = running.enter_context(_proxies.load())
         lab = running.enter_context(_proxies.lab({"bench": load.port}))
         if options.only != HOOK:

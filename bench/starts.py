@@ -180,7 +180,9 @@ def hub_running(folder: pathlib.Path, ide: pathlib.Path) -> Iterator[str]:
         "python": sys.executable,
     }
     config.write_text(HUB_CONFIG.format(folder=folder, token=HUB_TOKEN, **values))
-    process = subprocess.Popen([str(hub), "-f", str(config)], cwd=folder, stderr=subprocess.DEVNULL)
+    # Its proxy writes a line for every route to the standard output, whatever the hub's level is.
+    nowhere = subprocess.DEVNULL
+    process = subprocess.Popen([str(hub), "-f", str(config)], cwd=folder, stdout=nowhere, stderr=nowhere)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
