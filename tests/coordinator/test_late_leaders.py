@@ -46,6 +46,19 @@ async def test_a_home_from_the_trash_comes_back_under_a_new_generation(house: Ho
     assert house.runtime.homes[id_] == Volume(id_, str(w.volume_generation))
 
 
+async def test_a_home_that_is_put_aside_while_it_is_stopped_comes_back(house: House) -> None:
+    id_ = await house.create()
+    before = await house.until(id_, Phase.RUNNING)
+    assert before.volume_generation
+    await house.service.request(MINA, id_, Desired.STANDBY)
+    await house.tick()  # it is stopped, and nobody has seen that yet
+    await house.runtime.park_volume(id_, before.volume_generation)  # by a leader that came late
+    await house.tick(3)
+    w = await house.until(id_, Phase.STANDBY)
+    assert house.runtime.homes[id_] == Volume(id_, str(w.volume_generation))
+    assert (await house.events(id_))[-3:] == ["observed", "PROVISIONING begins", "PROVISIONING"]
+
+
 async def test_a_former_leader_does_not_end_what_its_successor_started(house: House, redis_client: Redis) -> None:
     id_ = await house.create()
     w = await house.until(id_, Phase.RUNNING)

@@ -267,6 +267,14 @@ def test_a_start_is_over_when_it_answers() -> None:
     assert rules.is_complete(w, replace(silent, answering=True))
 
 
+def test_a_stop_is_over_when_the_container_is_gone_and_the_files_are_not() -> None:
+    w = workspace(R, operation=OP.STOPPING)
+    assert rules.is_complete(w, Observation(volume="g"))
+    assert rules.is_complete(w, Observation(parked="g"))
+    assert not rules.is_complete(w, Observation())
+    assert not rules.is_complete(w, Observation(container=True, volume="g"))
+
+
 ASKED = [
     (P, Desired.ARCHIVED, 200),
     (P, Desired.STANDBY, 202),

@@ -217,7 +217,8 @@ def is_complete(w: Workspace, seen: Observation) -> bool:
         case Operation.STARTING:
             return seen.container and seen.answering
         case Operation.STOPPING:
-            return not seen.container and seen.volume is not None
+            # Also one that a leader who came late has put aside: the next look takes it back.
+            return not seen.container and (seen.volume is not None or seen.parked is not None)
         case Operation.ARCHIVING:
             return archived_by(w) and seen.volume is None and seen.parked is None
         case Operation.DELETING:
