@@ -151,6 +151,30 @@ def test_an_operation_under_way_is_carried_on(operation: Operation) -> None:
 def test_a_volume_in_the_trash_is_taken_out_rather_than_an_older_archive_restored() -> None:
     w = workspace(P, desired=Desired.STANDBY, archive="k", parked=True)
     assert rules.plan(w)[0] is OP.PROVISIONING
+    assert rules.plan(replace(w, observed_status=S, desired_state=Desired.RUNNING))[0] is OP.STARTING  # it is out
+
+
+def test_one_that_was_just_undeleted_is_not_called_deleted() -> None:
+    assert rules.plan(workspace(D)) == (OP.NONE, "as wished")
+
+
+@pytest.mark.parametrize(
+    ("observed", "desired", "archive", "expected"),
+    [
+        (P, Desired.STANDBY, None, OP.RESTORING),
+        (P, Desired.RUNNING, "k", OP.RESTORING),
+        (P, Desired.ARCHIVED, "k", OP.NONE),
+        (S, Desired.STANDBY, None, OP.ARCHIVING),
+        (S, Desired.RUNNING, "k", OP.ARCHIVING),
+        (R, Desired.RUNNING, None, OP.STOPPING),
+        (R, Desired.STANDBY, "k", OP.STOPPING),
+    ],
+)
+def test_on_the_way_back_to_a_restore_point_what_there_is_becomes_one_first(
+    observed: Observed, desired: Desired, archive: str | None, expected: Operation
+) -> None:
+    w = replace(workspace(observed, desired=desired, archive=archive), restore_from="w/older/1/home.tar.zst")
+    assert rules.plan(w)[0] is expected
 
 
 STATES = [
