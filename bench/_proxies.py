@@ -127,7 +127,7 @@ def process(core: str, *command: str, env: Mapping[str, str] | None = None, fds:
         child.wait()
 
 
-def go_first(pid: int, nice: int = -15) -> None:
+def go_first(pid: int, nice: int = -10) -> None:
     """Where every session gets the same share, whatever its processes' niceness, others' work would be measured.
 
     Linux calls that autogroups. Only root may ask for more than a share; without it, or without them, nothing happens.
@@ -371,3 +371,12 @@ def nginx(backend: int, folder: pathlib.Path) -> Iterator[Subject]:
     with process(PROXY_CORE, "nginx", "-c", str(file)) as pid:
         wait_for(port)
         yield Subject("nginx", port, pid)
+
+
+@contextlib.contextmanager
+def tunnel(backend: int) -> Iterator[Subject]:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+    port, fd = int(listener.getsockname()[1]), listener.fileno()
+    command = [sys.executable, str(HERE / "_tunnel.py"), str(fd), str(backend)]
+    with process(PROXY_CORE, *command, fds=(fd,)) as pid, listener:
+        yield Subject("a bare tunnel on uvloop", port, pid)

@@ -3,8 +3,9 @@
 A developer runs it and reads the tables. Ours as the product runs it (one worker: routing table, gate, header hygiene,
 activity), JupyterHub's configurable-http-proxy and nginx stand in front of the same backend; each has core 0 to itself,
 the backend and the load (`load.c`) have core 1. Rounds are interleaved, so a slow minute of the machine falls on all
-alike. Besides the rate, the processor time of one request is measured: on a noisy machine it is the better figure. "no
-proxy" is the load straight at its backend: what no proxy could exceed here.
+alike. Besides the rate, the processor time of one request is measured: on a noisy machine it is the better figure.
+Limits are beside it: a tunnel that only passes bytes on the same event loop, which no proxy in Python could go below,
+and "no proxy", the load straight at its backend, which none at all could exceed here.
 
     python bench/proxy.py [--rounds N] [--seconds S] [--only WORKLOAD] [--connections N …]
 """
@@ -131,8 +132,9 @@ def main() -> None:
                 lab.ours() as ours,
                 _proxies.peer(load.port) as peer,
                 _proxies.nginx(load.port, lab.folder) as nginx,
+                _proxies.tunnel(load.port) as tunnel,
             ):
-                compare(load, lab, [ours, peer, nginx], options)
+                compare(load, lab, [ours, peer, nginx, tunnel], options)
         if options.only in HOOK:
             compare_hook(load, lab, options)
 
