@@ -141,15 +141,15 @@ def recording() -> None:
     _time("an HTTP request", lambda: recorder.request(plain, page))
     _time("a poll of Jupyter's", lambda: recorder.request(jupyter, poll))
     _time("a listing of Jupyter's", lambda: recorder.request(jupyter, listing))
-    _time("a WebSocket message", lambda: tunnel.from_browser(frame))
+    _time("a WebSocket message", lambda: tunnel.from_browser.follow(frame))
     _time("64 KB within a message", _inside_a_message(recorder, plain))
 
 
 def _inside_a_message(recorder: Recorder, watched: Watched) -> Any:
     tunnel = recorder.tunnel(watched, head(b"/ws", upgrade=True))
-    tunnel.from_workspace(b"\x82\x7f" + (1 << 50).to_bytes(8, "big"))
+    tunnel.from_workspace.follow(b"\x82\x7f" + (1 << 50).to_bytes(8, "big"))
     piece = bytes(65536)
-    return lambda: tunnel.from_workspace(piece)
+    return lambda: tunnel.from_workspace.follow(piece)
 
 
 def _time(what: str, call: Any, count: int = 100_000) -> None:

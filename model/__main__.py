@@ -14,7 +14,7 @@ def check(bounds: Bounds) -> int:
     with doubles.driven():
         found = explorer.run(beginnings)
     took, cpu = time.monotonic() - begun, time.process_time()
-    print(f"{len(explorer.states)} states, {explorer.transitions} transitions, {took:.0f} s ({cpu:.0f} s of CPU).")
+    print(f"{len(explorer.index)} states, {explorer.transitions} transitions, {took:.0f} s ({cpu:.0f} s of CPU).")
     tables = explorer.tables
     sizes = (len(tables.rows.values), len(tables.worlds.values), len(tables.leaders.values))
     print("Of {} rows, {} machines, {} places of a leader.".format(*sizes))

@@ -4,8 +4,9 @@ States that differ only in these are one state. Operations are named in the orde
 meets them; versions keep their order, the newest being the person's work.
 """
 
+import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +30,8 @@ def names(value: Any) -> Iterator[str]:
 
 
 def rename(value: Any, to: Mapping[str, str]) -> Any:
+    if isinstance(value, enum.Enum):
+        return value  # it stays what it is, not only equal to it
     if isinstance(value, str):
         return "".join(to.get(part, part) for part in PARTS.split(value))
     if isinstance(value, tuple):
@@ -47,7 +50,7 @@ def fresh(kind: str, used: set[str]) -> str:
     return next(f"o{n}" for n in range(1, len(numbers) + 2) if n not in numbers)
 
 
-def canonical(order: list[str]) -> dict[str, str]:
+def canonical(order: Sequence[str]) -> dict[str, str]:
     """What each name in use is to be called."""
     operations = list(dict.fromkeys(name for name in order if name[0] == "o"))
     versions = sorted({name for name in order if name[0] == "v"}, key=lambda name: int(name[1:]))

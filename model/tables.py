@@ -14,6 +14,7 @@ from model.world import World
 
 T = TypeVar("T")
 NONE = -1
+BITS = 22  # of a number, in a state that is packed into one
 Names = tuple[str, ...]
 
 
@@ -24,13 +25,17 @@ class Table(Generic[T]):
         self._renamed: dict[tuple[Any, ...], int] = {}
         self.values: list[T] = []
         self.names: list[Names] = []
+        self.operations: list[frozenset[str]] = []  # those of the names that are of operations
 
     def number(self, value: T, names: Names | None = None) -> int:
         found = self._numbers.get(value)
         if found is None:
             found = self._numbers[value] = len(self.values)
+            assert found + 1 < 1 << BITS
             self.values.append(value)
-            self.names.append(tuple(dict.fromkeys(naming.names(value))) if names is None else names)
+            names = tuple(dict.fromkeys(naming.names(value))) if names is None else names
+            self.names.append(names)
+            self.operations.append(frozenset(name for name in names if name[0] == "o"))
         return found
 
     def renamed(self, number: int, to: dict[str, str]) -> int:
@@ -71,6 +76,7 @@ class Tables:
         self.orders: Table[Order] = Table()
         self.heard: Table[Heard] = Table(self._rename_heard)
         self.leaders: Table[Leader] = Table(self._rename_leader)
+        self.works: Table[str] = Table()  # what the person made last
         self.nothing = self.heard.number(Heard(NONE, "", None))
         self._places: dict[int, Place] = {}
 

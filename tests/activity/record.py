@@ -54,16 +54,21 @@ class Notes:
         return Watcher(self, self._tunnels)
 
 
+class OneWay:
+    def __init__(self, notes: Notes, tunnel: int, *, from_browser: bool) -> None:
+        self._notes = notes
+        self._what = ("data", tunnel, from_browser)
+
+    def follow(self, data: bytes) -> None:
+        self._notes.note(*self._what, data)
+
+
 class Watcher:
     def __init__(self, notes: Notes, tunnel: int) -> None:
         self._notes = notes
         self._tunnel = tunnel
-
-    def from_browser(self, data: bytes) -> None:
-        self._notes.note("data", self._tunnel, True, data)
-
-    def from_workspace(self, data: bytes) -> None:
-        self._notes.note("data", self._tunnel, False, data)
+        self.from_browser = OneWay(notes, tunnel, from_browser=True)
+        self.from_workspace = OneWay(notes, tunnel, from_browser=False)
 
     def closed(self) -> None:
         self._notes.note("close", self._tunnel)

@@ -6,13 +6,14 @@ The table in docs/activity.md is made from the same recordings, and compared wit
 import collections
 import pathlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from codehub.activity.buffer import Buffer
 from codehub.activity.model import COUNTS, Kind
 from codehub.activity.profiles import PROFILES
-from codehub.activity.profiles.base import Follow
+from codehub.proxy.model import Onlooker
 from codehub.templates.model import ActivityProfile
 from tests.activity import recordings
 
@@ -26,11 +27,13 @@ SILENT = {("jupyterlab", "one key typed in a cell")}
 def scenes(name: str, piece: int | None = None) -> list[Scene]:
     """Replay: what was done, and what the profile made of what was sent meanwhile."""
     profile, found = PROFILES[RECORDED[name]], list[Scene]()
-    followers: dict[tuple[int, bool], Follow] = {}
+    followers: dict[tuple[int, bool], Onlooker] = {}
     buffer = Buffer()
 
     def tell(kind: int) -> None:
         found[-1][1][Kind(kind)] += 1
+
+    telling = SimpleNamespace(tell=tell)
 
     for at, what, *rest in recordings.load(recordings.FOLDER / f"{name}.jsonl.zst"):
         if what == "mark":
@@ -42,11 +45,11 @@ def scenes(name: str, piece: int | None = None) -> list[Scene]:
         elif what == "open":
             path, _, query = rest[1].encode().partition(b"?")
             tell(Kind.OPENED)
-            said, heard = profile.followers(path, query, tell, tell)
+            said, heard = profile.followers(path, query, telling, telling)
             followers |= {(rest[0], True): said, (rest[0], False): heard}
         elif what == "data":
             for part in pieces(rest[2], piece):
-                followers[rest[0], rest[1]](part)
+                followers[rest[0], rest[1]].follow(part)
     return found
 
 

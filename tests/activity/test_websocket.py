@@ -28,6 +28,12 @@ def frame(code: int, payload: bytes, *, fin: bool = True, mask: bytes = b"", res
     return first + length + mask + body
 
 
+class Told(list[int]):
+    """Whoever is told of messages, and keeps it."""
+
+    tell = list.append
+
+
 class Everything:
     """A reader that wants it all."""
 
@@ -90,7 +96,7 @@ def test_payloads_come_out_whole_whatever_the_pieces(sent: list[tuple[str, bytes
 def test_messages_that_nobody_reads_are_counted_whatever_the_pieces(
     sent: list[tuple[str, bytes]], masked: bool, size: int
 ) -> None:
-    mask, parts, expected, told = MASK if masked else b"", list[bytes](), list[Kind](), list[int]()
+    mask, parts, expected, told = MASK if masked else b"", list[bytes](), list[Kind](), Told()
     for kind, payload in sent:
         code, reserved = {"text": (1, 0), "ping": (9, 0), "compressed": (2, 0x40)}.get(kind, (2, 0))
         parts.append(
@@ -100,15 +106,15 @@ def test_messages_that_nobody_reads_are_counted_whatever_the_pieces(
         if kind == "fragments":
             parts += [frame(0, payload, mask=mask, fin=False), frame(9, b"hi", mask=mask), frame(0, b"", mask=mask)]
             expected.append(Kind.CONTROL_FRAME)
-    follower, stream = Uniform(Kind.KERNEL, told.append), b"".join(parts)
+    follower, stream = Uniform(Kind.KERNEL, told), b"".join(parts)
     for piece in parts if size == 0 else [stream[at : at + size] for at in range(0, len(stream), size)]:
         follower.follow(piece)
     assert told == expected
 
 
 def test_a_large_message_is_counted_once_and_passes_by() -> None:
-    told: list[int] = []
-    follower = Uniform(Kind.MESSAGE, told.append)
+    told = Told()
+    follower = Uniform(Kind.MESSAGE, told)
     data = frame(2, bytes(200_000), mask=MASK)
     for begin in range(0, len(data), 4096):
         follower.follow(data[begin : begin + 4096])
@@ -121,10 +127,10 @@ def message(type_: int, body: bytes) -> bytes:
 
 
 def told_by(*frames: bytes) -> list[int]:
-    told: list[int] = []
-    said, _ = VSCode().followers(b"/stable", b"reconnectionToken=x", told.append, told.append)
+    told = Told()
+    said, _ = VSCode().followers(b"/stable", b"reconnectionToken=x", told, told)
     for each in frames:
-        said(each)
+        said.follow(each)
     return told
 
 
@@ -184,9 +190,9 @@ def test_a_compressed_frame_counts_because_nobody_can_read_it() -> None:
 
 
 def test_a_program_in_the_workspace_has_sockets_of_its_own() -> None:
-    told: list[int] = []
-    said, _ = VSCode().followers(b"/proxy/3000/", b"", told.append, told.append)
-    said(frame(1, b"x", mask=MASK))
+    told = Told()
+    said, _ = VSCode().followers(b"/proxy/3000/", b"", told, told)
+    said.follow(frame(1, b"x", mask=MASK))
     assert told == [Kind.MESSAGE]
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import asyncpg
 import pytest
+from model.canonical import unpack
 from model.database import NOW
 from model.explore import Bounds, Explorer
 from model.properties import Violation
+from model.tables import NONE
 from model.world import World
 
 from codehub.coordinator.operations import Operations
@@ -18,16 +20,20 @@ from codehub.db import Database
 from codehub.runtimes.base import RuntimeFailureError
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.volumes import Volumes
-from codehub.workspaces import rules, sleeping
+from codehub.workspaces import rules, sleeping, store
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
 from codehub.workspaces.store import sql
-from model import doubles, mutants, mutations, requests, scenarios, statements, world
+from model import doubles, mutants, mutations, naming, requests, scenarios, statements, world
 
 
 def explored(faults: int, asked: int, *beginnings: int) -> Violation | None:
+    return found_by(Explorer(Bounds(faults, asked)), *beginnings)
+
+
+def found_by(explorer: Explorer, *beginnings: int) -> Violation | None:
     all_ = scenarios.beginnings()
     with doubles.driven():
-        return Explorer(Bounds(faults, asked)).run([all_[n] for n in beginnings] or all_)
+        return explorer.run([all_[n] for n in beginnings] or all_)
 
 
 def test_without_faults_everything_holds() -> None:
@@ -84,6 +90,66 @@ def test_a_timer_that_overwrites_a_person_is_noticed(monkeypatch: pytest.MonkeyP
     found = explored(0, 2, 0)
     assert found
     assert found.problem == "a timer overwrites what a person wished since it decided"
+
+
+def test_a_tick_that_overlooks_a_changed_row_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = store.lock
+
+    async def blind(*args: Any, **options: Any) -> Workspace | None:
+        found = await lock(*args, **options)
+        return found and replace(found, updated_at=NOW)
+
+    monkeypatch.setattr(store, "lock", blind)
+    found = explored(0, 0)
+    assert found
+    assert found.problem == "a tick acts on a row that changed since it looked"
+
+
+# --- what the search spares itself leaves nothing out
+
+
+def reached(*, plain: bool, faults: int, asked: int) -> set[tuple[Any, ...]]:
+    """Rows, orders, machines and work of all states, under their own names, without what a plain search remembers."""
+    explorer = Explorer(Bounds(faults, asked), plain=plain)
+    assert found_by(explorer) is None
+    assert explorer.unusual == set()
+    tables, found = explorer.tables, set()
+    for state in map(unpack, explorer.index):
+        row, there = tables.rows.values[state.row], tables.worlds.values[state.world]
+        order, work = tables.leaders.values[state.leader].order, tables.works.values[state.work]
+        archives = tuple(a for a in there.archives if a.key == row.archive_key)
+        seen = there._replace(container=there.container and 1, archives=archives, staged=())
+        parts = (row, seen, None if order == NONE else tables.orders.values[order], work)
+        found.add((*naming.rename(parts, naming.canonical(list(naming.names(parts)))), state.timer))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("faults", "asked"),
+    [(0, 2), (1, 0), *(pytest.param(*bounds, marks=pytest.mark.soak) for bounds in ((1, 1), (2, 0), (1, 2)))],
+)
+def test_a_search_that_spares_nothing_reaches_the_same(faults: int, asked: int) -> None:
+    spared = reached(plain=False, faults=faults, asked=asked)
+    assert spared == reached(plain=True, faults=faults, asked=asked)
+    assert len(spared) > 50
+
+
+def test_nothing_is_concluded_from_how_operations_end_when_they_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Operations._start
+
+    async def looks_first(self: Any, w: Workspace) -> None:
+        await self._runtime.containers()  # which otherwise comes last, before nothing but looks
+        await start(self, w)
+
+    monkeypatch.setattr(Operations, "_start", looks_first)
+    explorer = Explorer(Bounds(0, 0))
+    assert found_by(explorer) is None
+    assert explorer.unusual == {Operation.STARTING}
+
+
+def test_what_is_renamed_stays_what_it_is() -> None:
+    assert naming.rename((Operation.STARTING, "o1-2"), {"o1": "o3"}) == (Operation.STARTING, "o3-2")
+    assert naming.rename(Operation.STARTING, {"o1": "o3"}) is Operation.STARTING
 
 
 # --- the modelled machine is like the real one

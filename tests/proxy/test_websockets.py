@@ -146,18 +146,27 @@ def test_only_a_proper_handshake_asks_for_an_upgrade(change: tuple[bytes, bytes]
     assert upstream.seen[0].header(b"upgrade") is None
 
 
+class Seeing:
+    """An onlooker that keeps what it sees, and may fail after that."""
+
+    def __init__(self, *, fails: bool) -> None:
+        self.seen = b""
+        self._fails = fails
+
+    def follow(self, data: bytes) -> None:
+        self.seen += data
+        if self._fails:
+            raise ZeroDivisionError
+
+
 class Noting:
-    """An observer that keeps what it sees."""
+    """An observer that counts ends."""
+
+    fails = False
 
     def __init__(self) -> None:
-        self.said = self.heard = b""
+        self.from_browser, self.from_workspace = Seeing(fails=self.fails), Seeing(fails=self.fails)
         self.ends = 0
-
-    def from_browser(self, data: bytes) -> None:
-        self.said += data
-
-    def from_workspace(self, data: bytes) -> None:
-        self.heard += data
 
     def closed(self) -> None:
         self.ends += 1
@@ -166,13 +175,7 @@ class Noting:
 class Failing(Noting):
     """An observer with a mistake in every line."""
 
-    def from_browser(self, data: bytes) -> None:
-        super().from_browser(data)
-        raise ZeroDivisionError
-
-    def from_workspace(self, data: bytes) -> None:
-        super().from_workspace(data)
-        raise ZeroDivisionError
+    fails = True
 
     def closed(self) -> None:
         super().closed()
@@ -193,7 +196,7 @@ def test_an_observer_sees_everything_from_the_side_and_the_end() -> None:
             assert noting.ends == 0
         settled(proxy)
         assert noting.ends == 1
-    assert (noting.said, noting.heard) == (data, data)
+    assert (noting.from_browser.seen, noting.from_workspace.seen) == (data, data)
 
 
 def test_an_observer_that_fails_stops_nothing() -> None:
@@ -203,8 +206,8 @@ def test_an_observer_that_fails_stops_nothing() -> None:
             assert round_trip(client, data) == hashlib.sha256(data).hexdigest()
         settled(proxy)
     assert failing.ends == 1
-    assert failing.said
-    assert failing.heard
+    assert failing.from_browser.seen
+    assert failing.from_workspace.seen
 
 
 def test_an_observer_learns_of_a_tunnel_that_we_close() -> None:

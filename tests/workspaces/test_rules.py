@@ -275,6 +275,7 @@ def test_a_half_restore_is_not_standby() -> None:
     assert rules.judge(w, whole).observed is S
     assert not rules.is_complete(w, half)
     assert rules.is_complete(w, whole)
+    assert not rules.is_complete(replace(w, archive_key=None), Observation())
 
 
 def test_a_home_is_there_whatever_archive_it_once_came_from() -> None:
@@ -289,6 +290,7 @@ def test_a_start_is_over_when_it_answers() -> None:
     assert rules.judge(w, replace(silent, answering=True)).observed is R
     assert not rules.is_complete(w, silent)
     assert rules.is_complete(w, replace(silent, answering=True))
+    assert not rules.is_complete(w, Observation(answering=True, volume="g"))  # something else answers there
 
 
 def test_a_stop_is_over_when_the_container_is_gone_and_the_files_are_not() -> None:

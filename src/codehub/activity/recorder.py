@@ -16,6 +16,7 @@ from codehub.activity.buffer import Buffer
 from codehub.activity.leases import Leases
 from codehub.activity.model import COUNTS, Kind, Watched
 from codehub.activity.profiles import PROFILES
+from codehub.activity.profiles.base import Followers
 from codehub.activity.scripts import Redis
 from codehub.clock import Clock
 from codehub.proxy.model import RequestHead
@@ -76,7 +77,8 @@ class Recorder:
         self._leases.opened(watched)
         self._connections_changed.set()
         path, _, query = _inside(watched, head)
-        return Watch(self, self._buffer, self._now, watched, path, query)
+        told = self._buffer, self._now, watched
+        return Watch(self, watched, PROFILES[watched.profile].followers(path, query, Said(*told), Heard(*told)))
 
     def _learn(self, watched: Watched, head: RequestHead) -> Known:
         """What a request is. It is known when it comes again, whatever its query, unless that is what tells."""
@@ -164,44 +166,51 @@ def _inside(watched: Watched, head: RequestHead) -> tuple[bytes, bytes, bytes]:
     return target.partition(b"?")
 
 
-class Watch:
-    """Watches one tunnel; `proxy.tunnel` hands it every piece of bytes that has passed, and its end.
+class Told:
+    """Writes down what messages of one direction are: said by the browser, or heard from the workspace.
 
-    For every message it is told what that was. With thousands of tunnels little of one is in the processor's cache, so
-    what that needs lies close together: in here.
+    Called for every one. With hundreds of busy tunnels none of theirs is in the processor's cache, and waiting for it
+    takes longer than the work: so all that is needed is in this one object.
     """
 
-    __slots__ = ("_buffer", "_counts", "_id", "_now", "_recorder", "_watched", "from_browser", "from_workspace")
+    __slots__ = ("_buffer", "_counts", "_id", "_now")
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        buffer: Buffer,
-        now: Callable[[], float],
-        watched: Watched,
-        path: bytes,
-        query: bytes,
-    ) -> None:
-        self._recorder = recorder
+    def __init__(self, buffer: Buffer, now: Callable[[], float], watched: Watched) -> None:
         self._buffer = buffer
         self._now = now
-        self._watched = watched
         self._id = watched.workspace_id
         self._counts = COUNTS if watched.mode is TRAFFIC else NOTHING_COUNTS  # by kind
-        profile = PROFILES[watched.profile]
-        self.from_browser, self.from_workspace = profile.followers(path, query, self._said, self._heard)
 
-    def _said(self, kind: int) -> None:
+
+class Said(Told):
+    __slots__ = ()
+
+    def tell(self, kind: int) -> None:
         tally = self._buffer.tallies.get(self._id) or self._buffer.tally(self._id)
         tally.counts[kind] += 1
         if self._counts[kind]:
             tally.input = self._now()
 
-    def _heard(self, kind: int) -> None:
+
+class Heard(Told):
+    __slots__ = ()
+
+    def tell(self, kind: int) -> None:
         tally = self._buffer.tallies.get(self._id) or self._buffer.tally(self._id)
         tally.counts[kind] += 1
         if self._counts[kind]:
             tally.output = self._now()
+
+
+class Watch:
+    """Watches one tunnel; `proxy.tunnel` hands its followers every piece that has passed, and tells its end."""
+
+    __slots__ = ("_recorder", "_watched", "from_browser", "from_workspace")
+
+    def __init__(self, recorder: Recorder, watched: Watched, followers: Followers) -> None:
+        self._recorder = recorder
+        self._watched = watched
+        self.from_browser, self.from_workspace = followers
 
     def closed(self) -> None:
         self._recorder.closed(self._watched)

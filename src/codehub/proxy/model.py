@@ -85,12 +85,20 @@ class ResponseHead:
     named: frozenset[bytes]
 
 
+class Onlooker(Protocol):
+    """Sees the bytes of one direction as they pass."""
+
+    def follow(self, data: bytes, /) -> None: ...
+
+
 class Observer(Protocol):
-    """Watches one tunnel from the side: its bytes as they pass, and its end."""
+    """Watches one tunnel from the side: both directions, and its end."""
 
-    def from_browser(self, data: bytes, /) -> None: ...
+    @property
+    def from_browser(self) -> Onlooker: ...
 
-    def from_workspace(self, data: bytes, /) -> None: ...
+    @property
+    def from_workspace(self) -> Onlooker: ...
 
     def closed(self) -> None: ...
 

@@ -23,8 +23,8 @@ log = logs.get()
 
 class Tunnel:
     __slots__ = (
-        "_pool", "boundary", "client", "deadline", "engine", "half_closed", "last_words", "observer", "open", "route",
-        "up",
+        "_boundary", "_last_words", "_pool", "_workspace", "client", "deadline", "engine", "half_closed", "observer",
+        "open", "route", "up",
     )  # fmt: skip
 
     def __init__(
@@ -46,12 +46,13 @@ class Tunnel:
         self.open = True
         self.half_closed = False
         self._pool = pool
-        self.boundary = Boundary()  # in what the browser gets
-        self.last_words = b""  # to be said at the next boundary
+        self._boundary = Boundary()  # in what the browser gets
+        self._last_words = b""  # to be said at the next boundary
+        self._workspace = WorkspaceSide(self, self._boundary)
 
     def start(self, from_browser: bytes, from_workspace: bytes, *, eof: bool) -> None:
         """With what has come already."""
-        browser, workspace = BrowserSide(self), WorkspaceSide(self)
+        browser, workspace = BrowserSide(self), self._workspace
         browser.other, workspace.other = workspace, browser
         self.client.set_protocol(browser)
         self.up.set_protocol(workspace)
@@ -67,21 +68,22 @@ class Tunnel:
 
     def finish(self, data: bytes) -> None:
         """What the workspace says after we were told to end: only the rest of its frame still passes."""
-        self.client.write(self.boundary.finish(data))
-        if self.boundary.reached:
+        self.client.write(self._boundary.finish(data))
+        if self._boundary.reached:
             self._say_and_end()
 
     def close(self, code: int, reason: str) -> None:
         """End it with a WebSocket close frame: at once, or after the frame that is under way."""
-        if not self.open or self.last_words:
+        if not self.open or self._last_words:
             return
-        self.last_words = close_frame(code, reason)
+        self._last_words = close_frame(code, reason)
+        self._workspace.boundary = None
         self.deadline = self.engine.now + self.engine.limits.linger_seconds
-        if self.boundary.reached:
+        if self._boundary.reached:
             self._say_and_end()
 
     def _say_and_end(self) -> None:
-        self.client.write(self.last_words)
+        self.client.write(self._last_words)
         Farewell(self.engine, self.client)
         self._forget()
         self.up.abort()
@@ -123,10 +125,11 @@ class Tunnel:
 class Side(Reader):
     """What one of the two transports reports. What comes goes to the other one, at most as fast as that takes it.
 
-    `data_received` is the path of every message: each call that is saved shows, so its two forms are written out.
+    `data_received` is the path of every message: each call that is saved shows, so its two forms are written out. So
+    does each object: with hundreds of busy tunnels none of theirs is in the processor's cache.
     """
 
-    __slots__ = ("_counters", "_see", "_to", "_tunnel", "_turns", "other")
+    __slots__ = ("_counters", "_onlooker", "_to", "_tunnel", "_turns", "other")
 
     other: "Side"
 
@@ -156,7 +159,7 @@ class BrowserSide(Side):
 
     def __init__(self, tunnel: Tunnel) -> None:
         super().__init__(tunnel, tunnel.client, tunnel.up)
-        self._see = tunnel.observer.from_browser if tunnel.observer else None
+        self._onlooker = tunnel.observer.from_browser if tunnel.observer else None
 
     def data_received(self, data: bytes) -> None:
         size = len(data)
@@ -164,33 +167,33 @@ class BrowserSide(Side):
         self._counters.bytes_in += size
         if size >= LARGE:
             self._turns.took(self, size)
-        if self._see is not None:
+        if self._onlooker is not None:
             try:
-                self._see(data)
+                self._onlooker.follow(data)
             except Exception:  # whoever watches from the side must not be able to stop what it watches
                 log.exception("An observer of a WebSocket failed")
 
 
 class WorkspaceSide(Side):
-    __slots__ = ("_boundary",)
+    __slots__ = ("boundary",)
 
-    def __init__(self, tunnel: Tunnel) -> None:
+    def __init__(self, tunnel: Tunnel, boundary: Boundary) -> None:
         super().__init__(tunnel, tunnel.up, tunnel.client)
-        self._boundary = tunnel.boundary
-        self._see = tunnel.observer.from_workspace if tunnel.observer else None
+        self.boundary: Boundary | None = boundary  # None: the tunnel ends, and looks at what still comes
+        self._onlooker = tunnel.observer.from_workspace if tunnel.observer else None
 
     def data_received(self, data: bytes) -> None:
         size = len(data)
-        if self._tunnel.last_words:
+        if self.boundary is None:
             self._tunnel.finish(data)
         else:
-            self._boundary.follow(data)
+            self.boundary.follow(data)
             self._to.write(data)
         self._counters.bytes_out += size
         if size >= LARGE:
             self._turns.took(self, size)
-        if self._see is not None:
+        if self._onlooker is not None:
             try:
-                self._see(data)
+                self._onlooker.follow(data)
             except Exception:
                 log.exception("An observer of a WebSocket failed")

@@ -1,17 +1,21 @@
 """What a profile is, and the follower of WebSockets whose messages need not be read."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 from codehub.activity.model import Kind
 from codehub.activity.websocket import CONTROL, Follower, Reader
 from codehub.proxy.frames import SHORTEST, WHOLE_SIZE, Boundary
+from codehub.proxy.model import Onlooker
 
-Tell = Callable[[int], None]  # a kind
-Follow = Callable[[bytes], None]  # the next piece of a stream
-Followers = tuple[Follow, Follow]  # of what the browser says, and of what the workspace says
+Followers = tuple[Onlooker, Onlooker]  # of what the browser says, and of what the workspace says
 CODE = 0x0F  # of a frame's first byte: what it is
 CONTROL_FRAME = int(Kind.CONTROL_FRAME)
+
+
+class Tell(Protocol):
+    """Whoever wants to know of what kind messages are."""
+
+    def tell(self, kind: int, /) -> None: ...
 
 
 class Profile(Protocol):
@@ -45,16 +49,16 @@ class Uniform(Boundary):
             if whole == len(data):
                 code = data[0] & CODE
                 if code:
-                    self._tell(self._kind if code < CONTROL else CONTROL_FRAME)
+                    self._tell.tell(self._kind if code < CONTROL else CONTROL_FRAME)
                 return
         for first in self.walk(data):
             if code := first & CODE:  # else it goes on with a message
-                self._tell(self._kind if code < CONTROL else CONTROL_FRAME)
+                self._tell.tell(self._kind if code < CONTROL else CONTROL_FRAME)
 
 
 def uniform(kind: Kind, say: Tell, hear: Tell) -> Followers:
-    return Uniform(kind, say).follow, Uniform(kind, hear).follow
+    return Uniform(kind, say), Uniform(kind, hear)
 
 
 def reading(said: Reader, heard: Reader) -> Followers:
-    return Follower(said).follow, Follower(heard).follow
+    return Follower(said), Follower(heard)

@@ -64,10 +64,10 @@ class Messages:
 
     def begins(self) -> None:
         if self._lost:
-            self._tell(Kind.UNREADABLE)
+            self._tell.tell(Kind.UNREADABLE)
 
     def control(self) -> None:
-        self._tell(Kind.CONTROL_FRAME)
+        self._tell.tell(Kind.CONTROL_FRAME)
 
     def unreadable(self) -> None:
         self._lose()
@@ -102,11 +102,11 @@ class Messages:
             self.wants = min(size, READ_BYTES)
             self._rest = size - self.wants
         else:
-            self._tell(Kind.KEEP_ALIVE)
+            self._tell.tell(Kind.KEEP_ALIVE)
             self._skip(size)
 
     def _finish(self) -> None:
-        self._tell(kind_of(self._body, whole=self._rest == 0))
+        self._tell.tell(kind_of(self._body, whole=self._rest == 0))
         self._type, self._body = 0, b""
         self._skip(self._rest)
 
@@ -116,7 +116,7 @@ class Messages:
 
     def _lose(self) -> None:
         self._lost, self.wants, self._rest = True, 0, 0
-        self._tell(Kind.UNREADABLE)
+        self._tell.tell(Kind.UNREADABLE)
 
 
 def kind_of(body: bytes, *, whole: bool) -> Kind:
