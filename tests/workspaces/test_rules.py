@@ -329,6 +329,77 @@ def test_a_delete_is_answered_as_the_table_says(observed: Observed) -> None:
     assert rules.delete_verdict(workspace(observed, operation=OP.STOPPING, deleted=True)).status == 202
 
 
+@pytest.mark.parametrize("observed", [P, S, R])
+def test_going_back_is_answered_as_the_table_says(observed: Observed) -> None:
+    assert rules.restore_verdict(workspace(observed)).status == 202
+    assert rules.restore_verdict(workspace(observed, ERROR)).status == 202
+    assert rules.restore_verdict(workspace(observed, operation=OP.STOPPING)).code == "OPERATION_IN_PROGRESS"
+    assert rules.restore_verdict(workspace(observed, deleted=True)).code == "WORKSPACE_DELETED"
+    for desired, after in zip(Desired, (Desired.STANDBY, Desired.STANDBY, Desired.RUNNING), strict=True):
+        assert rules.desired_after_restore(workspace(observed, desired=desired)) is after
+
+
+def test_a_wish_for_one_that_is_deleted_is_refused_and_one_just_undeleted_is_like_a_new_one() -> None:
+    assert rules.verdict(workspace(S, deleted=True), Desired.RUNNING).code == "WORKSPACE_DELETED"
+    assert rules.verdict(workspace(D), Desired.RUNNING).status == 202
+    assert rules.verdict(workspace(D), Desired.ARCHIVED).status == 200
+
+
+@pytest.mark.parametrize(
+    ("w", "counts"),
+    [
+        (workspace(R, desired=Desired.STANDBY), True),
+        (workspace(R, ERROR, desired=Desired.STANDBY, deleted=True), True),
+        (workspace(P), True),
+        (workspace(S, desired=Desired.STANDBY), False),
+        (workspace(S, deleted=True), False),
+        (workspace(S, ERROR), False),
+    ],
+)
+def test_what_runs_or_is_to_run_counts(w: Workspace, counts: bool) -> None:
+    assert rules.counts_as_running(w) is counts
+
+
+@pytest.mark.parametrize(
+    ("observed", "parked", "desired"),
+    [
+        (P, False, Desired.ARCHIVED),
+        (D, False, Desired.ARCHIVED),
+        (D, True, Desired.STANDBY),
+        (S, False, Desired.STANDBY),
+        (R, False, Desired.STANDBY),
+    ],
+)
+def test_after_an_undelete_what_there_is_decides(observed: Observed, parked: bool, desired: Desired) -> None:
+    assert rules.desired_after_undelete(workspace(observed, deleted=True, parked=parked)) is desired
+
+
+LOST = {"reason": Reason.DATA_LOST}
+
+
+@pytest.mark.parametrize(
+    ("w", "key", "answer"),
+    [
+        (workspace(S, archive="k"), None, 200),
+        (workspace(R, operation=OP.STOPPING), None, 200),
+        (workspace(S, ERROR), None, 200),
+        (workspace(P, archive="k"), "k", 200),
+        (workspace(D, archive="k", deleted=True), "k", 200),
+        (workspace(P, ERROR, archive="k"), "k", 200),
+        (workspace(P), None, "NOT_FOUND"),
+        (workspace(D, archive="k", deleted=True, purge=True), None, "NOT_FOUND"),
+        (workspace(S, operation=OP.ARCHIVING), None, "OPERATION_IN_PROGRESS"),
+        (workspace(P, archive="k", operation=OP.RESTORING), None, "OPERATION_IN_PROGRESS"),
+        (replace(workspace(P, ERROR, archive="k"), error_info=LOST), None, "DATA_LOST"),
+        (replace(workspace(P, archive="k"), error_info=LOST), "k", 200),  # accepted since
+        (workspace(D, archive="k", deleted=True, parked=True), None, "WORKSPACE_DELETED"),
+    ],
+)
+def test_files_are_had_from_where_they_are(w: Workspace, key: str | None, answer: int | str) -> None:
+    found, verdict = rules.download_source(w)
+    assert (found, verdict.code or verdict.status) == (key, answer)
+
+
 @given(failures=st.integers(0, 50), max_retry=st.integers(0, 10), dice=st.floats(0, 1), reason=st.sampled_from(Reason))
 def test_a_failure_is_retried_with_growing_pauses_and_given_up_in_the_end(
     failures: int, max_retry: int, dice: float, reason: Reason
@@ -353,6 +424,13 @@ def test_an_ide_that_ran_steadily_starts_afresh_and_one_that_died_at_once_does_n
     w = workspace(R, failures=2)
     assert rules.failures_so_far(w, NOW + timedelta(seconds=5)) == 2
     assert rules.failures_so_far(w, NOW + rules.STEADY) == 0
+    assert rules.failures_so_far(replace(w, observed_status=S), NOW + rules.STEADY) == 2
+
+
+def test_a_start_that_answers_goes_on_counting_and_anything_else_that_succeeds_does_not() -> None:
+    for operation in Operation:
+        counted = rules.failures_after_success(workspace(S, operation=operation, failures=2))
+        assert counted == (2 if operation is OP.STARTING else 0)
 
 
 def test_every_rule_has_an_answer_for_every_state() -> None:
