@@ -5,6 +5,7 @@
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import types
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
@@ -121,12 +122,14 @@ def content(version: str) -> bytes:
     return version.encode()
 
 
+@functools.cache
 def version_of(digest: str) -> str:
     """Whose checksum this is."""
     known = [EMPTY, GARBAGE, HALF, *(f"v{n}" for n in range(1, 30))]
     return next(version for version in known if hashlib.sha256(content(version)).hexdigest() == digest)
 
 
+@functools.cache
 def _meta(version: str) -> bytes:
     sha256 = hashlib.sha256(content(version)).hexdigest()
     return archive_model.Meta(sha256, len(content(version)), 1, 1, NOW).to_json()
