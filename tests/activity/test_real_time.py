@@ -141,8 +141,9 @@ async def test_a_cell_that_computes_silently_keeps_it_awake_until_it_is_done(pla
             await action.do(desk.tab)
         await asyncio.sleep(5)
         await desk.tab.click(".jp-Notebook .jp-Cell .cm-content")
-        await desk.tab.write("import time; time.sleep(90) #")
+        await desk.tab.write("; time.sleep(90)")  # behind the import that is there
         await ides.run_cell(desk.tab)
+        await desk.tab.until("document.querySelector('.jp-Notebook .jp-InputPrompt').textContent.includes('*')")
         await asyncio.sleep(3)
         await desk.set_time(15)
         await asyncio.sleep(60)
