@@ -1,6 +1,6 @@
 """Idleness in words: why a workspace will sleep, and when; why it does not; why it did. Pure."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from codehub.templates.model import ActivityMode
 from codehub.workspaces.model import Desired, DesiredBy, Entry, Operation, Phase, Workspace
@@ -59,4 +59,9 @@ def _time(at: datetime) -> str:
 
 
 def _length(seconds: int) -> str:
-    return str(timedelta(seconds=seconds)) if seconds >= 3600 else f"{seconds // 60} min {seconds % 60} s"
+    """As people say it: 45 s, 30 min, 1 h 30 min, 2 days."""
+    minutes, s = divmod(seconds, 60)
+    hours, m = divmod(minutes, 60)
+    days, h = divmod(hours, 24)
+    parts = ((days, "day" if days == 1 else "days"), (h, "h"), (m, "min"), (s, "s"))
+    return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
