@@ -1,6 +1,7 @@
 """Every kind of answer through the real proxy: the client gets what h11 reads from the upstream, or a 502."""
 
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -180,12 +181,16 @@ def test_bytes_after_an_answer_are_never_taken_for_the_next_one() -> None:
 
 
 def test_an_unasked_answer_on_an_idle_connection_reaches_nobody() -> None:
+    dropped = threading.Semaphore(0)
+
     def chatty(peer: socket.socket, upstream: Upstream) -> None:
         once(peer, upstream)
         peer.sendall(ok(b"Content-Length: 4", body=b"evil"))
-        peer.recv(1)
+        assert peer.recv(1) == b""
+        dropped.release()
 
     with proxied(chatty) as (proxy, upstream):
         for _ in range(5):
             assert one_answer(exchange(proxy, GET)).body == b"ok"
+            assert dropped.acquire(timeout=30)  # what comes after the next question, nobody could tell from its answer
     assert upstream.connections == 5
