@@ -18,7 +18,7 @@ serve: $(VENV)/installed ## Run the platform on this machine; prints a login lin
 	@$(BIN)/codehub serve
 
 test: $(VENV)/installed-dev ## Run the tests, in parallel, on real servers
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not soak" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadscope -m "not soak" $(ARGS)
 
 check: $(VENV)/installed-dev ## Linters, formatting, types, import directions
 	$(BIN)/ruff check .

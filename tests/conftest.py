@@ -1,6 +1,7 @@
 """Fixtures: servers once per run, a fresh database and an empty Redis per test, virtual time."""
 
 import compileall
+import functools
 import os
 import pathlib
 from collections.abc import AsyncIterator, Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import redis.asyncio
+from xdist.scheduler import LoadScopeScheduling
 
 import codehub
 from codehub import logs
@@ -22,6 +24,7 @@ from tests.platform import Platform, a_place
 from tests.servers import Runner, TestServers
 from tests.virtual_time import ManualClock
 
+ROOT = pathlib.Path(__file__).parents[1]
 _SERVERS = pytest.StashKey[TestServers]()
 _runner: Runner | None = None
 
@@ -56,13 +59,22 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["servers"] = (servers.database_url, servers.redis_url, servers.seed)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is made once per file (mostly a whole platform) is made once: its tests go to one worker."""
-    for item in items:
-        made: dict[str, Any] = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
-        if any(definitions[-1].scope == "module" for definitions in made.values()):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+class SharingScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """What is made once per file (mostly a whole platform) is made once: all its tests go to one worker, and first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if _shares(file) else nodeid
+
+
+@functools.cache
+def _shares(file: str) -> bool:
+    places = (ROOT / file, (ROOT / file).with_name("conftest.py"))
+    return any('scope="module"' in place.read_text() for place in places if place.exists())
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduling:
+    return SharingScheduling(config, log)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

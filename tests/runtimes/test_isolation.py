@@ -210,12 +210,14 @@ for path in ("/etc/passwd", "/etc/hosts", "/proc/sys/kernel/hostname", "/proc/sy
 
 async def test_temporary_files_are_ones_own(neighbours: Neighbours) -> None:
     with tempfile.NamedTemporaryFile(prefix="of-the-machine-", dir="/tmp") as machines:
-        script = "import os; [open(f + '/alices-own', 'w') for f in ('/tmp', '/dev/shm', '/var/tmp')]; print(os.listdir('/tmp'))"
+        script = (
+            "import os; [open(f + '/alices', 'w') for f in ('/tmp', '/dev/shm', '/var/tmp')]; print(os.listdir('/tmp'))"
+        )
         assert pathlib.Path(machines.name).name not in await neighbours.alice_sees(script)
     theirs = await neighbours.runtime.exec("bobs", ["ls", "/tmp", "/dev/shm", "/var/tmp/"])
-    assert b"alices-own" not in theirs.output
-    assert not pathlib.Path("/tmp/alices-own").exists()
-    assert not pathlib.Path("/dev/shm/alices-own").exists()
+    assert b"alices" not in theirs.output
+    assert not pathlib.Path("/tmp/alices").exists()
+    assert not pathlib.Path("/dev/shm/alices").exists()
 
 
 async def test_terminals_work_and_are_ones_own(neighbours: Neighbours) -> None:
