@@ -249,6 +249,9 @@ def test_the_generation_of_a_lost_volume_is_remembered() -> None:
     lost = rules.after_failure(w, Reason.DATA_LOST, "gone", NOW, 0, 0.0)
     assert rules.volume_after(w, Observation(), lost) == ("g1", False)
     assert rules.volume_after(w, Observation(), None) == (None, False)
+    failed = rules.after_failure(w, Reason.CONTAINER_WITHOUT_VOLUME, "no", NOW, 0, 0.0)
+    assert rules.volume_after(w, Observation(), failed) == (None, False)
+    assert rules.volume_after(w, Observation(volume="g3", parked="g2"), None) == ("g3", False)
     assert rules.volume_after(w, Observation(parked="g2"), None) == ("g2", True)
     assert rules.volume_after(w, Observation(volume="g3"), None) == ("g3", False)
 
@@ -263,7 +266,10 @@ def test_a_container_without_volume_is_always_a_problem() -> None:
 def test_an_archive_of_an_earlier_operation_does_not_complete_this_one() -> None:
     w = workspace(S, operation=OP.ARCHIVING, archive="w/old/1/home.tar.zst")
     assert not rules.is_complete(w, Observation())
-    assert rules.is_complete(replace(w, archive_key="w/op1/3/home.tar.zst"), Observation())
+    done = replace(w, archive_key="w/op1/3/home.tar.zst")
+    assert rules.is_complete(done, Observation())
+    for left in (Observation(volume="g"), Observation(parked="g")):
+        assert not rules.is_complete(done, left)
     assert not rules.archived_by(replace(w, op_id=None, archive_key="w/None/1/home.tar.zst"))
 
 
@@ -299,6 +305,14 @@ def test_a_stop_is_over_when_the_container_is_gone_and_the_files_are_not() -> No
     assert rules.is_complete(w, Observation(parked="g"))
     assert not rules.is_complete(w, Observation())
     assert not rules.is_complete(w, Observation(container=True, volume="g"))
+
+
+def test_a_deletion_is_over_when_neither_container_nor_volume_is_there() -> None:
+    w = workspace(S, operation=OP.DELETING, deleted=True)
+    assert rules.is_complete(w, Observation())
+    assert rules.is_complete(w, Observation(parked="g"))  # in the trash
+    assert not rules.is_complete(w, Observation(volume="g"))
+    assert not rules.is_complete(w, Observation(container=True))
 
 
 ASKED = [
