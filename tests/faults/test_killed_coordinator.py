@@ -187,7 +187,7 @@ async def campaign(servers: TestServers, folder: pathlib.Path, every: int) -> tu
 async def test_a_coordinator_killed_in_the_middle_is_followed_by_one_that_carries_on(
     servers: TestServers, data_dir: pathlib.Path
 ) -> None:
-    lines, _ = await campaign(servers, data_dir.parent, every=120)
+    lines, _ = await campaign(servers, data_dir.parent, every=180)
     assert lines > 150
 
 

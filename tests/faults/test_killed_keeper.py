@@ -84,7 +84,7 @@ async def campaign(servers: TestServers, folder: pathlib.Path, runs: int | None)
 async def test_a_coordinator_killed_while_it_keeps_files_is_followed_by_one_that_loses_none(
     servers: TestServers, data_dir: pathlib.Path
 ) -> None:
-    lines, _, died = await campaign(servers, data_dir.parent, runs=3)
+    lines, _, died = await campaign(servers, data_dir.parent, runs=2)
     assert lines > 200
     assert died >= 1  # a line that only a race reaches need not be met again
 

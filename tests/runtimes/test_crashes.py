@@ -64,8 +64,9 @@ class Runner:
 Check = Callable[[ProcessRuntime, pathlib.Path, str], Awaitable[None]]
 
 
-# All of them in `make soak`; here, those of starting and stopping are many and slow, so every so many.
-SLICES = [pytest.param(1, marks=pytest.mark.soak, id="every line"), pytest.param(24, id="every 24th line")]
+# All of them in `make soak`; here every so many: those of starting and stopping are many and slow.
+SLICES = [pytest.param(1, marks=pytest.mark.soak, id="every line"), pytest.param(48, id="every 48th line")]
+OF_VOLUMES = [pytest.param(1, marks=pytest.mark.soak, id="every line"), pytest.param(3, id="every third line")]
 
 
 async def each_point(verb: str, check: Check, *before: str, every: int = 1) -> int:
@@ -89,8 +90,9 @@ async def _at(runner: Runner, verb: str, point: str, check: Check, before: tuple
         return lines
 
 
+@pytest.mark.parametrize("every", OF_VOLUMES)
 @pytest.mark.parametrize("verb", VOLUMES)
-async def test_a_volume_is_whole_after_a_crash_anywhere(verb: str) -> None:
+async def test_a_volume_is_whole_after_a_crash_anywhere(verb: str, every: int) -> None:
     earlier, before, after = VOLUMES[verb]
 
     async def check(runtime: ProcessRuntime, data_dir: pathlib.Path, point: str) -> None:
@@ -102,7 +104,7 @@ async def test_a_volume_is_whole_after_a_crash_anywhere(verb: str) -> None:
         ]
         assert left == [], point
 
-    assert await each_point(verb, check, *earlier) > 10
+    assert await each_point(verb, check, *earlier, every=every) > 10
 
 
 @pytest.mark.parametrize("every", SLICES)

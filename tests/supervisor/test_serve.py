@@ -154,14 +154,6 @@ def test_a_wrong_setting_is_one_clear_line(data_dir: pathlib.Path, name: str, va
     assert "hunter2" not in result.stderr + result.stdout
 
 
-def test_given_servers_are_used_and_nothing_is_started(
-    data_dir: pathlib.Path, database_url: str, redis_url: str
-) -> None:
-    with running(data_dir, CODEHUB_DATABASE_URL=database_url, CODEHUB_REDIS_URL=redis_url) as platform:
-        assert set(platform.children()) == {"proxy", "api", "coordinator"}
-        assert not (data_dir / "postgres").exists()
-
-
 def test_as_root_only_the_coordinator_keeps_its_rights(platform: Platform) -> None:
     ours = os.geteuid()
     owners = {name: pathlib.Path(f"/proc/{pid}").stat().st_uid for name, pid in platform.children().items()}
@@ -178,8 +170,12 @@ async def test_a_data_directory_nobody_else_may_enter_works(tmp_path: pathlib.Pa
         assert (await platform.wait_for("/readyz", 200))["ready"] is True
 
 
-async def test_a_stop_lets_a_request_under_way_finish(data_dir: pathlib.Path) -> None:
-    with running(data_dir) as platform:
+async def test_given_servers_are_used_and_a_stop_lets_a_request_under_way_finish(
+    data_dir: pathlib.Path, database_url: str, redis_url: str
+) -> None:
+    with running(data_dir, CODEHUB_DATABASE_URL=database_url, CODEHUB_REDIS_URL=redis_url) as platform:
+        assert set(platform.children()) == {"proxy", "api", "coordinator"}
+        assert not (data_dir / "postgres").exists()
         host, port = platform.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         body = b'{"name": "mina", "role": "learner"}'

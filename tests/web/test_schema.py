@@ -44,7 +44,7 @@ async def run(site: Site, token: str, examples: int, folder: pathlib.Path, phase
     return process.returncode or 0, output.decode()
 
 
-@pytest.mark.parametrize("examples", [5, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [3, pytest.param(100, marks=pytest.mark.soak)])
 async def test_the_api_is_what_it_says_it_is_for_an_admin(site: Site, tmp_path: pathlib.Path, examples: int) -> None:
     code, output = await run(site, ADMIN_TOKEN, examples, tmp_path)
     assert code == 0, output

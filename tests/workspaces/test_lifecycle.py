@@ -274,10 +274,9 @@ def test_the_command_line_does_the_same(platform: Platform) -> None:
     assert missing.stderr.strip() == "codehub: there is no workspace no-such-thing"
 
 
-async def test_jupyterlab_starts_on_a_machine_with_nothing_but_this_package(data_dir: pathlib.Path) -> None:
-    with running(data_dir, COORDINATOR_ACTIVE_INTERVAL="0.2") as fresh:
-        async with visiting(fresh) as client:
-            id_ = await create(client, "jupyterlab")
-            await until(client, id_, "RUNNING", 90)
-            await api(client, "DELETE", f"/api/v1/workspaces/{id_}?purge=true", status=202)
-            await until(client, id_, "DELETED")
+async def test_jupyterlab_starts_on_a_machine_with_nothing_but_this_package(platform: Platform) -> None:
+    async with visiting(platform) as client:
+        id_ = await create(client, "jupyterlab")
+        await until(client, id_, "RUNNING", 90)
+        await api(client, "DELETE", f"/api/v1/workspaces/{id_}?purge=true", status=202)
+        await until(client, id_, "DELETED")
