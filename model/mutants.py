@@ -1,9 +1,12 @@
-"""Runs every mutant against the tables' tests and the model until something notices it. `make model ARGS=mutants`.
+"""Runs every mutant against the rules' tables, the model and tests on servers until something notices it.
+
+`make model ARGS=mutants`.
 
 Each runs in a process of its own, with the changed text in place of the module's. A mutant that nothing notices has to
 be in `survivors.toml`, with why it changes nothing that matters; one that is listed there and noticed is wrong, too.
 """
 
+import collections
 import contextlib
 import importlib.abc
 import importlib.machinery
@@ -24,9 +27,14 @@ from model import mutations
 from model.mutations import Mutant
 
 HERE = pathlib.Path(__file__).parent
-TABLES = "tests/workspaces/test_rules.py"
+TABLES = ["tests/workspaces/test_rules.py"]
+# What the model leaves out (an IDE that dies, a second look, the bytes themselves) has tests on real servers.
+ON_SERVERS = {
+    "codehub.coordinator": ["tests/coordinator"],
+    "codehub.archives": ["tests/archives/test_service.py", "tests/archives/test_crashes.py"],
+}
 # Small first: most mutants do not get far.
-BOUNDS = ((0, 2), (1, 1), (2, 0), (1, 2))
+BOUNDS = ((0, 2), (1, 1), (2, 0), (1, 2), (2, 1))
 LONGEST_SECONDS = 900.0
 
 
@@ -112,7 +120,7 @@ def _hunt(mutant: Mutant) -> str | None:
     """Who notices? Nothing of the product may have been imported before."""
     assert mutant.module not in sys.modules
     sys.meta_path.insert(0, Changed(mutant))
-    if mutant.module == mutations.RULES and _tables_notice():
+    if mutant.module == mutations.RULES and _notice(TABLES, "--noconftest"):
         return "tables"
     from model import doubles, scenarios  # noqa: PLC0415 (with the mutant in place)
     from model.explore import Bounds, Explorer  # noqa: PLC0415
@@ -122,27 +130,26 @@ def _hunt(mutant: Mutant) -> str | None:
             found = Explorer(Bounds(*bounds)).run(scenarios.beginnings())
             if found:
                 return f"model: {found.problem}"
-    return None
+    tests = ON_SERVERS.get(mutant.module.rpartition(".")[0])
+    return "tests" if tests and _notice(tests, "-m", "not soak") else None
 
 
-def _tables_notice() -> bool:
+def _notice(tests: list[str], *more: str) -> bool:
     import pytest  # noqa: PLC0415 (only here)
 
     quiet = io.StringIO()
     with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
-        options = ["-x", "-q", "-p", "no:xdist", "-p", "no:randomly", "--noconftest", "-o", "addopts="]
-        return pytest.main([*options, TABLES]) != 0
+        return pytest.main(["-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", *more, *tests]) != 0
 
 
 def report(done: list[Verdict], *, whole: bool) -> int:
     """Prints the figures; 1 when a survivor has no explanation, or an explanation no survivor."""
     known = survivors()
     living = {verdict.mutant for verdict in done if verdict.killer is None}
-    by_tables = sum(verdict.killer == "tables" for verdict in done)
-    print(
-        f"{len(done)} mutants: {by_tables} noticed by the tables, {len(done) - by_tables - len(living)} by the model,"
-    )
-    print(f"{len(living)} live, {len(living & set(known))} of them explained")
+    by = collections.Counter((verdict.killer or "").partition(":")[0] for verdict in done)
+    by_model = len(done) - len(living) - by["tables"] - by["tests"]
+    print(f"{len(done)} mutants: {by['tables']} noticed by the tables, {by_model} by the model, {by['tests']} by tests")
+    print(f"on real servers, {len(living)} live, {len(living & set(known))} of them explained")
     for name in sorted(living - set(known)):
         print(f"NOT EXPLAINED: {name}")
     wrong = sorted(set(known) - living) if whole else []
