@@ -58,7 +58,7 @@ def there_and_back(folder: Path, tree: Folder) -> tuple[object, object]:
     return before, trees.picture(folder / "back")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tree=trees.trees(with_xattrs=HAS_XATTRS))
 def test_any_tree_comes_back_byte_for_byte(tree: Folder) -> None:
     folder = Path(tempfile.mkdtemp(prefix="codehub-trees-"))

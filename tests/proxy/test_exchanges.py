@@ -304,15 +304,19 @@ def test_slow_heads_hold_up_nobody_else() -> None:
             client.close()
 
 
-def test_too_many_requests_for_one_upstream_do_not_pile_up() -> None:
-    release = threading.Event()
-
+def answering_after(release: threading.Event) -> Callable[[socket.socket, Upstream], None]:
     def waiting(peer: socket.socket, _upstream: Upstream) -> None:
         read_head(peer)
         release.wait(10)
         peer.sendall(OK)
 
-    with proxied(waiting, at_most=3) as (proxy, upstream):
+    return waiting
+
+
+def test_too_many_requests_for_one_upstream_do_not_pile_up() -> None:
+    release = threading.Event()
+
+    with proxied(answering_after(release), at_most=3) as (proxy, upstream):
         clients = [proxy.connect() for _ in range(3)]
         for client in clients:
             client.sendall(GET % 1)
@@ -330,12 +334,7 @@ def test_too_many_requests_for_one_upstream_do_not_pile_up() -> None:
 def test_nor_do_those_that_come_at_the_same_moment() -> None:
     release, together = threading.Event(), threading.Event()
 
-    def waiting(peer: socket.socket, _upstream: Upstream) -> None:
-        read_head(peer)
-        release.wait(10)
-        peer.sendall(OK)
-
-    with proxied(waiting, at_most=3) as (proxy, upstream):
+    with proxied(answering_after(release), at_most=3) as (proxy, upstream):
         clients = [proxy.connect() for _ in range(8)]
         while proxy.call(lambda: len(proxy.engine.watched)) < 8:
             threading.Event().wait(0.01)
