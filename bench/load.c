@@ -8,9 +8,11 @@
 
    FILE has the head of the request, whose first `@@@@@@@@@@` becomes a running number; BODY bytes follow it. With a
    MESSAGE above zero the request is a WebSocket handshake, and messages of that many bytes are echoed after it. There
-   is one request or message under way per connection; with a RATE, so many begin a second. `run` says `ready` when
-   every connection has been served, and when it is over one line of JSON. `hold` says `ready` and keeps what it opened
-   until `drop`. An answer that is not 200 or 101, and an unexpected end, are errors and end the program.
+   is one request or message under way per connection; with a RATE, so many begin a second. A connection that has been
+   served rests until all have: a proxy that accepts one connection per round of its loop would otherwise be kept from
+   the last ones by the first ones' requests. Then `run` says `ready`, and when it is over one line of JSON. `hold` says
+   `ready` and keeps what it opened until `drop`. An answer that is not 200 or 101, and an unexpected end, are errors
+   and end the program.
 
    The backend answers `…/bytes/N` with N bytes, any other request with 4 when it has read all of it, and echoes. */
 #define _GNU_SOURCE
@@ -187,7 +189,7 @@ static void ask(struct end *end, uint64_t begun) {
 
 static void ask_if_it_is_time(struct end *end, uint64_t at) {
   end->state = RESTING;
-  if (!load.running || load.over || (load.rate && !load.told)) return;
+  if (!load.running || load.over || !load.told) return;
   if (!load.rate) {
     ask(end, at);
   } else if (load.next <= at) { /* whoever could not begin in time has waited since then */
@@ -294,7 +296,8 @@ static void report(void) {
 static void tick(void) {
   uint64_t at = now();
   if (load.served < load.connections) return;
-  if (!load.told) {
+  bool begins = !load.told;
+  if (begins) {
     load.told = true;
     puts("ready");
     fflush(stdout);
@@ -302,9 +305,8 @@ static void tick(void) {
     load.deadline = at + load.milliseconds * 1000000u;
   }
   if (!load.running) return;
-  if (load.rate)
-    for (unsigned i = 0; i < load.connections && load.next <= at; i++)
-      if (load.ends[i]->state == RESTING) ask_if_it_is_time(load.ends[i], at);
+  for (unsigned i = 0; (begins || load.rate) && i < load.connections && load.next <= at; i++)
+    if (load.ends[i]->state == RESTING) ask_if_it_is_time(load.ends[i], at);
   if (at >= load.deadline) load.over = true;
   if (load.over && !load.busy) report();
 }
