@@ -42,7 +42,7 @@ class Workload(NamedTuple):
         """(the least of our rate to theirs, the most of our 99th percentile to theirs)"""
         if peer == PEER:
             return 4.0 if self.name == SMALL and connections == 32 else 1.5 if self.name == UPLOAD else 2.0, 1.1
-        return {SMALL: 0.5, UPLOAD: 0.8}.get(self.name), None
+        return {SMALL: 0.5, UPLOAD: 0.8}.get(self.name) if peer == "nginx" else None, None
 
 
 WORKLOADS = (

@@ -114,6 +114,9 @@ class SecondLook:
     async def who_returned(self, _about_to_sleep: Sequence[Workspace]) -> Returned:
         return Returned()
 
+    async def just_before(self, _w: Workspace) -> Returned:
+        return Returned()
+
 
 # --- archives: the product's own, on objects and workers that only ask
 

@@ -162,6 +162,10 @@ class Simulation:
             person.last = person.kept = self.world.ran
         self.proxies[person.proxy].request(person.watched, head())
         self.unflushed[person.proxy][person.id] = person.last = person.kept = self.world.ran
+        bell = self.proxies[person.proxy]._buffer.rung
+        if bell.is_set():
+            bell.clear()
+            await self._flush_now(person.proxy)
         if self.world.ran < person.until:
             self._later(min(self.dice.expovariate(1 / 60), 550), self._work, person)
         else:
@@ -190,7 +194,7 @@ class Simulation:
     async def _flush_if_asked(self) -> None:
         for number, recorder in enumerate(self.proxies):
             recorder._leases._client = self.client
-            if self.client is self.redis and await recorder._leases.flush_wanted(recorder._flushed_ms):
+            if self.client is self.redis and await recorder.is_asked():
                 await self._flush_now(number)
 
     async def _kill_proxy(self) -> None:

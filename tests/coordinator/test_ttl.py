@@ -1,7 +1,7 @@
 """The TTL runner, tick by tick on the real database and the real Redis: who is put to sleep, and who is not."""
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 
 import pytest
@@ -11,9 +11,11 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from codehub.activity import keys
+from codehub.coordinator.second_look import Returned
 from codehub.db import Database
 from codehub.errors import LeaseLostError
 from codehub.settings import TtlConfig
+from codehub.templates.model import ActivityMode
 from codehub.workspaces import sleeping
 from codehub.workspaces.model import Desired, DesiredBy, Operation, Phase, Workspace
 from codehub.workspaces.service import Details
@@ -46,6 +48,7 @@ async def stays_awake(late: Evening, id_: str) -> Workspace:
 
 async def falls_asleep(late: Evening, id_: str) -> Workspace:
     await late.runner.tick()
+    await late.tick()  # asks the proxies
     await late.all_flush()
     return await late.until(id_, Phase.STANDBY)
 
@@ -132,7 +135,7 @@ async def test_a_proxy_that_is_asked_flushes_and_nobody_waits_for_its_period(lat
     proxy.visit(id_)
 
     async def looks_once_a_second() -> None:
-        if await proxy.recorder._leases.flush_wanted(proxy.recorder._flushed_ms):
+        if await proxy.recorder.is_asked():
             await proxy.flush()
 
     late.clock.meanwhile = looks_once_a_second  # type: ignore[attr-defined]
@@ -192,10 +195,85 @@ async def test_without_activity_the_second_look_lets_it_go(late: Evening) -> Non
     await late.runner.tick()
     await late.tick()
     assert (await late.get(id_)).operation is Operation.NONE
-    assert await proxy.recorder._leases.flush_wanted(proxy.recorder._flushed_ms)
     late.pass_time(1)
+    assert await proxy.recorder.is_asked()
     await proxy.flush()
     await late.until(id_, Phase.STANDBY)
+
+
+async def test_what_is_done_after_every_proxy_has_answered_still_keeps_it_running(late: Evening) -> None:
+    """The proxy knows that it is about to sleep, and does not wait for its next flush."""
+    id_, other = await late.ws(), await late.ws(standby_ttl_seconds=0)
+    proxy = await late.proxy()
+    tunnel = proxy.connect(id_, ActivityMode.TRAFFIC)
+    late.pass_time(STANDBY + 1)
+    await proxy.flush()
+    await late.runner.tick()
+    await late.tick()
+    await proxy.flush()
+    proxy.visit(other)
+    assert not proxy.recorder._buffer.rung.is_set()
+    tunnel.from_workspace.follow(b"\x82\x01x")
+    assert proxy.recorder._buffer.rung.is_set()
+    await proxy.recorder.flush()
+    await late.tick()
+    assert (await late.get(id_)).desired_state is Desired.RUNNING
+    assert ("stop", id_) not in late.runtime.calls
+
+
+async def test_what_is_done_between_the_controllers_two_looks_keeps_it_running(late: Evening) -> None:
+    id_ = await late.ws()
+    proxy = await late.proxy()
+    late.pass_time(STANDBY + 1)
+    await proxy.flush()
+    await late.runner.tick()
+    await late.tick()
+    await proxy.flush()
+    look = late.controller._second_look
+    first = look.who_returned
+
+    async def and_then_somebody_comes(about_to_sleep: Sequence[Workspace]) -> Returned:
+        found = await first(about_to_sleep)
+        proxy.visit(id_)
+        await proxy.flush()
+        return found
+
+    look.who_returned = and_then_somebody_comes  # type: ignore[method-assign]
+    await late.tick()
+    assert (await late.get(id_)).desired_state is Desired.RUNNING
+    assert ("stop", id_) not in late.runtime.calls
+
+
+async def test_a_clock_set_back_makes_no_answer_of_an_old_flush(late: Evening) -> None:
+    id_ = await late.ws()
+    proxy = await late.proxy()
+    late.pass_time(STANDBY + 70)
+    await proxy.flush()
+    late.step_clock(-60)
+    await late.runner.tick()
+    assert (await late.get(id_)).desired_state is Desired.STANDBY
+    proxy.visit(id_)
+    await late.tick(3)
+    assert ("stop", id_) not in late.runtime.calls
+    await proxy.flush()
+    await late.tick()
+    assert (await late.get(id_)).desired_state is Desired.RUNNING
+
+
+async def test_after_redis_lost_its_memory_nobody_is_stopped_before_the_proxies_are_back(late: Evening) -> None:
+    id_ = await late.ws()
+    proxy = await late.proxy()
+    late.pass_time(STANDBY + 1)
+    await proxy.flush()
+    await late.runner.tick()
+    await late.tick()
+    proxy.visit(id_)
+    await late.redis.flushdb()
+    await late.tick(3)  # no proxy is known now
+    assert ("stop", id_) not in late.runtime.calls
+    await proxy.flush()
+    await late.tick()
+    assert (await late.get(id_)).desired_state is Desired.RUNNING
 
 
 async def wake(late: Evening, id_: str) -> None:
@@ -308,6 +386,7 @@ async def test_a_redis_that_began_anew_puts_nobody_to_sleep(late: Evening) -> No
         late.pass_time(STANDBY / 3)
         await proxy.flush()
         await late.runner.tick()
+    await late.tick()
     await late.all_flush()
     await late.until(id_, Phase.STANDBY)
 
@@ -379,7 +458,7 @@ async def test_a_proxy_whose_clock_is_ahead_keeps_nobody_awake_for_ever(late: Ev
 
 STEPS = [
     "_notice_jumps",
-    "_settled",
+    "settled",
     "_gather",
     "take",
     "read",
@@ -426,6 +505,7 @@ async def test_a_coordinator_killed_between_any_two_steps_loses_nothing(
     monkeypatch.undo()
     again = await successor(late)
     await again.runner.tick()
+    await again.tick()
     await again.all_flush()
     await again.until(idle, Phase.STANDBY)
     w = await again.get(active)

@@ -73,6 +73,7 @@ class Proxy:
         return self.tunnels[-1]
 
     async def flush(self) -> None:
+        await self.recorder.is_asked()
         await self.recorder.flush()
 
     async def tell_connections(self) -> None:

@@ -1,11 +1,14 @@
 """The first stage of the three: what a proxy saw, in memory, until it is flushed to Redis.
 
 `recorder` writes into it for every request and message: dictionary writes, nothing else. A flush that fails puts back
-what it took, the newest of each workspace, so that memory is bounded by workspaces, not by time.
+what it took, the newest of each workspace, so that memory is bounded by workspaces, not by time. What is done in a
+workspace that is about to sleep cannot wait for a flush: it rings.
 """
 
+import asyncio
 import hashlib
 import math
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 import msgspec
@@ -54,6 +57,38 @@ class Tally:
         self.output = max(self.output, other.output)
 
 
+_INPUT, _OUTPUT = vars(Tally)["input"], vars(Tally)["output"]
+
+
+class Ringing(Tally):
+    """Of a workspace that is about to sleep. Only these pay for it: whoever writes does not ask which kind it is."""
+
+    __slots__ = ("_ring",)
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+        super().__init__()
+
+    def _get_input(self) -> float:
+        return float(_INPUT.__get__(self))
+
+    def _set_input(self, at: float) -> None:
+        _INPUT.__set__(self, at)
+        if at:
+            self._ring()
+
+    def _get_output(self) -> float:
+        return float(_OUTPUT.__get__(self))
+
+    def _set_output(self, at: float) -> None:
+        _OUTPUT.__set__(self, at)
+        if at:
+            self._ring()
+
+    input = property(_get_input, _set_input)
+    output = property(_get_output, _set_output)
+
+
 Listing = tuple[str, bytes]  # workspace and folder
 Span = tuple[float, float]  # asked for first and last
 
@@ -61,6 +96,8 @@ Span = tuple[float, float]  # asked for first and last
 class Buffer:
     def __init__(self) -> None:
         self.tallies: dict[str, Tally] = {}
+        self.rung = asyncio.Event()  # something was done in a workspace that is about to sleep
+        self._armed: set[str] = set()
         self._listings: dict[Listing, Span] = {}  # since the last flush
         self._asked: dict[Listing, float] = {}  # asked for last, before
         self._sent: dict[str, float] = {}
@@ -68,8 +105,22 @@ class Buffer:
     def tally(self, workspace_id: str) -> Tally:
         found = self.tallies.get(workspace_id)
         if found is None:
-            found = self.tallies[workspace_id] = Tally()
+            found = self.tallies[workspace_id] = self._tally(workspace_id)
         return found
+
+    def _tally(self, workspace_id: str) -> Tally:
+        return Ringing(lambda: self._ring(workspace_id)) if workspace_id in self._armed else Tally()
+
+    def arm(self, workspace_ids: Collection[str]) -> None:
+        """Each of these rings once when something is done in it; what was done before has to be flushed now."""
+        self._armed = set(workspace_ids)
+        for id_ in self._armed & self.tallies.keys():
+            before, self.tallies[id_] = self.tallies[id_], self._tally(id_)
+            self.tallies[id_].add(before)
+
+    def _ring(self, workspace_id: str) -> None:
+        self._armed.discard(workspace_id)
+        self.rung.set()
 
     def note_listing(self, workspace_id: str, folder: bytes, now: float) -> None:
         """Whether it is a person's or a refresh is said at the flush: another proxy may have seen it before."""
@@ -86,6 +137,8 @@ class Buffer:
         else:
             self.tally(workspace_id)
             self._listings[listing] = (now, now)
+            if workspace_id in self._armed:
+                self._ring(workspace_id)
 
     async def flush(self, client: scripts.Redis, now: float) -> int:
         """Everything noted so far into Redis; how many workspaces. Raises, and keeps it, when Redis does not answer."""

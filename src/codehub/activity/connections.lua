@@ -1,6 +1,6 @@
 -- Keeps `ws_conn:{id}` what the live leases add up to, and `idle_timer:{id}` going when that is nothing.
 -- ARGV: what to do; now ms; then
---   renew: instance, lease ms, flushed ms (0: unchanged). Returns {was it known?, epoch}. Ends the leases that ran out.
+--   renew: instance, lease ms, "flushed ms:round". Returns {was it known?, epoch}. Ends the leases that ran out.
 --   set:   instance, entries, msgpacked: {id, connections here, idle seconds (0: no timer), restart the timer? (0, 1)}
 --   leave: instance, which has closed everything.
 --   reap:  ends the leases that ran out.
@@ -52,9 +52,7 @@ if what == 'renew' then
     local score = redis.call('ZSCORE', 'codehub:proxies', instance)
     local known = score and tonumber(score) > now
     redis.call('ZADD', 'codehub:proxies', now + ARGV[4], instance)
-    if ARGV[5] ~= '0' then
-        redis.call('HSET', 'codehub:proxies:flushed', instance, ARGV[5])
-    end
+    redis.call('HSET', 'codehub:proxies:flushed', instance, ARGV[5])
     reap()
     return { known and 1 or 0, redis.call('GET', 'codehub:activity:epoch') or '' }
 elseif what == 'set' then

@@ -4,7 +4,7 @@ Used by the TTL runner (`coordinator.ttl`) and by the controller's second look. 
 """
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -20,11 +20,20 @@ CHUNK = 5_000
 LOOK_CHUNK = 1_000
 PATIENCE_SECONDS = 2.5  # for proxies to flush when asked: they look once a second
 ASK_AGAIN_SECONDS = 0.1
+ABOUT_SECONDS = 600  # for which proxies that come anew learn who is about to sleep
 JUMP = timedelta(seconds=5)  # by which the clock on the wall may differ from the one that only runs
 
 
 def moment(ms: int) -> datetime:
     return EPOCH + timedelta(milliseconds=ms)
+
+
+@dataclass(frozen=True)
+class Flushed:
+    """By the slowest live proxy."""
+
+    until: datetime
+    round: int  # the last of our questions that it knew when it flushed
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class Intake:
         try:
             now = self._clock.now()
             not_before = await self._notice_jumps(now)
-            settled = await self._settled(now)
+            settled = await self.settled()
             as_of = await self._gather(now)
         except BaseException:
             self._away = True
@@ -66,28 +75,42 @@ class Intake:
         self._away = False
         return Horizon(as_of, not_before, settled)
 
-    async def flushed(self) -> datetime | None:
-        """How far the slowest live proxy has flushed; None: there is none, so there is nobody to wait for."""
+    async def flushed(self) -> Flushed | None:
+        """How far everybody has; None: there is no live proxy, so there is nobody to wait for."""
         now = milliseconds(self._clock.now())
         live = await self._ask("ZRANGEBYSCORE", keys.PROXIES, f"({now}", "+inf")
-        found = await self._ask("HMGET", keys.FLUSHED, *live) if live else []
-        return min((moment(int(ms or 0)) for ms in found), default=None)
+        told = await self._ask("HMGET", keys.FLUSHED, *live) if live else []
+        found = [tuple(map(int, (each or b"0:0").split(b":"))) for each in told]
+        return Flushed(moment(min(ms for ms, _ in found)), min(round_ for _, round_ in found)) if found else None
 
-    async def want_flush(self) -> None:
-        """From every proxy that has not flushed after this moment."""
-        await self._client.set(keys.WANTED, milliseconds(self._clock.now()) + 1)
+    async def ask(self, about_to_sleep: Collection[str] = ()) -> int:
+        """Every proxy to flush, and from then on to tell at once what is done in these; which round that is.
+
+        Rounds are counted, not timed: whoever sets the clock back must not make an old flush look like an answer.
+        """
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.incr(keys.ROUND)
+            if about_to_sleep:
+                pipe.delete(keys.ABOUT_TO_SLEEP)
+                pipe.sadd(keys.ABOUT_TO_SLEEP, *about_to_sleep)
+                pipe.expire(keys.ABOUT_TO_SLEEP, ABOUT_SECONDS)
+            return int((await pipe.execute())[0])
+
+    async def round(self) -> int:
+        return int(await self._client.get(keys.ROUND) or 0)
 
     async def _gather(self, now: datetime) -> datetime:
-        await self.want_flush()
+        asked = await self.ask()
         await scripts.run(self._client, "connections", "reap", milliseconds(now))
         waited = 0.0
-        while (flushed := await self.flushed()) and flushed < now and waited < PATIENCE_SECONDS:
+        while (flushed := await self.flushed()) and flushed.round < asked and waited < PATIENCE_SECONDS:
             await self._clock.sleep(ASK_AGAIN_SECONDS)
             waited += ASK_AGAIN_SECONDS
-        return min(flushed or now, now)
+        return min(flushed.until, now) if flushed else now
 
-    async def _settled(self, now: datetime) -> bool:
+    async def settled(self) -> bool:
         """For one lease after Redis began anew, or was away, proxies may not have registered again."""
+        now = self._clock.now()
         run = str((await self._client.info("server"))["run_id"])
         known, _, since = ((await self._ask("GET", keys.EPOCH)) or b"").decode().partition("|")
         if known != run or self._away or moment(int(since)) > now:

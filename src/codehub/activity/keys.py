@@ -3,8 +3,9 @@
 ACTIVITY = "codehub:activity"  # sorted set: workspace → milliseconds of its newest activity; a write buffer
 TAKEN = "codehub:activity:taken"  # set: names of such sets that a tick has taken over and not yet finished
 PROXIES = "codehub:proxies"  # sorted set: proxy instance → milliseconds until which its lease is good
-FLUSHED = "codehub:proxies:flushed"  # hash: proxy instance → milliseconds up to which it has flushed
-WANTED = "codehub:activity:wanted"  # milliseconds: whoever has not flushed since should do so now
+FLUSHED = "codehub:proxies:flushed"  # hash: proxy instance → "milliseconds up to which it has flushed:round it knew"
+ROUND = "codehub:activity:round"  # a number: whoever has not flushed since it was raised should do so now
+ABOUT_TO_SLEEP = "codehub:activity:about_to_sleep"  # set: workspaces in which nothing may happen unnoticed
 EPOCH = "codehub:activity:epoch"  # which life of Redis this is, and since when: "run id|milliseconds"
 CLOCK = "codehub:activity:clock"  # what the TTL runner's clocks said at its last tick
 DETAILS_SECONDS = 30 * 86400  # what is only for explaining goes after a month without news

@@ -73,9 +73,9 @@ class Leases:
             packed = msgspec.msgpack.encode(entries[begin : begin + CHUNK])
             await self._run("set", self._instance, packed)
 
-    async def renew(self, flushed_ms: int = 0) -> bool:
+    async def renew(self, flushed_ms: int, round_: int) -> bool:
         """Go on living, and say how far everything has been flushed. False: Redis had forgotten us."""
-        known, epoch = await self._run("renew", self._instance, self._lease_ms, flushed_ms)
+        known, epoch = await self._run("renew", self._instance, self._lease_ms, f"{flushed_ms}:{round_}")
         lost = not known or (self._epoch is not None and epoch.decode() != self._epoch)
         first, self._epoch = self._epoch is None, epoch.decode()
         if lost and self._open:
@@ -85,9 +85,15 @@ class Leases:
     async def leave(self) -> None:
         await self._run("leave", self._instance)
 
-    async def flush_wanted(self, flushed_ms: int) -> bool:
-        wanted = await self._client.get(keys.WANTED)
-        return wanted is not None and int(wanted) > flushed_ms
+    async def asked(self, before: int) -> tuple[int, set[str]] | None:
+        """The round we are in, and who is about to sleep in it. None: it is the same as before."""
+        if int(await self._client.get(keys.ROUND) or 0) == before:
+            return None
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.get(keys.ROUND)
+            pipe.smembers(keys.ABOUT_TO_SLEEP)
+            round_, ids = await pipe.execute()
+        return int(round_ or 0), {id_.decode() for id_ in ids}
 
     async def _run(self, what: str, *arguments: str | bytes | int) -> list[bytes]:
         now = milliseconds(self._clock.now())

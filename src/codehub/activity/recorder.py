@@ -1,7 +1,8 @@
 """What a proxy worker calls: `request` for every HTTP request it forwards, `tunnel` for every WebSocket it opens.
 
 Both only write into dictionaries. `run` is the worker's other half: it writes open connections to Redis as they change,
-flushes everything else on a period, when the TTL runner asks for it, and once more at the end.
+flushes everything else on a period, when the coordinator asks for it, at once when something is done in a workspace
+that is about to sleep, and once more at the end.
 """
 
 import asyncio
@@ -46,7 +47,7 @@ class Recorder:
         self._known: dict[tuple[bytes, bytes], Known] = {}  # by path and method
         self._connections_changed = asyncio.Event()
         self._flushing = asyncio.Lock()
-        self._flushed_ms = 0
+        self._round = 0  # of the coordinator's questions, the last that we know
 
     # --- called for every request and WebSocket
 
@@ -105,7 +106,8 @@ class Recorder:
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """For as long as the worker lives. Redis may be away at any time, from the beginning or later."""
-        tasks = [asyncio.create_task(self._keep_flushing()), asyncio.create_task(self._keep_connections())]
+        work = self._keep_flushing(), self._keep_telling(), self._keep_connections()
+        tasks = [asyncio.create_task(each) for each in work]
         try:
             yield
         finally:
@@ -117,26 +119,43 @@ class Recorder:
     async def flush(self) -> None:
         """Everything seen so far, and how far that is."""
         async with self._flushing:
-            now = self._now()
+            now, round_ = self._now(), self._round
             for watched in self._leases.connected():
                 self._tallies(watched.workspace_id).input = now
             await self._buffer.flush(self._client, now)
             flushed = int(now * 1000)  # rounded down: no further than this
-            if not await self._leases.renew(flushed):
+            if not await self._leases.renew(flushed, round_):
                 self._buffer.send_again()
                 await self._buffer.flush(self._client, now)
-            self._flushed_ms = flushed
+
+    async def is_asked(self) -> bool:
+        """For a flush; after it, what is done in workspaces that are about to sleep rings."""
+        asked = await self._leases.asked(self._round)
+        if asked is None:
+            return False
+        self._round, about_to_sleep = asked
+        self._buffer.arm(about_to_sleep)
+        return True
 
     async def _keep_flushing(self) -> None:
-        due = self._clock.monotonic()
+        due, answered = self._clock.monotonic(), True
         while True:
             try:
-                if self._clock.monotonic() >= due or await self._leases.flush_wanted(self._flushed_ms):
-                    due = self._clock.monotonic() + self._config.flush_interval
+                asked = await self.is_asked()
+                if asked or not answered or self._clock.monotonic() >= due:
+                    due, answered = self._clock.monotonic() + self._config.flush_interval, False
                     await self.flush()
+                    answered = True
             except Unreachable as e:
                 log.warning("Activity waits in memory: Redis does not answer", error=str(e))
             await self._clock.sleep(min(ASKED_SECONDS, self._config.flush_interval))
+
+    async def _keep_telling(self) -> None:
+        while True:
+            await self._buffer.rung.wait()
+            self._buffer.rung.clear()
+            with contextlib.suppress(*Unreachable):  # then it goes with the next flush
+                await self.flush()
 
     async def _keep_connections(self) -> None:
         while True:

@@ -164,11 +164,14 @@ class Controller:
 
     async def _is_used(self, c: Connection, w: Workspace, look: Look) -> bool:
         """A timer's wish is not carried out while somebody is at work, or might be."""
-        returned = look.returned.at.get(w.id)
+        found = look.returned
+        if w.id not in found.at and w.id not in found.unsure:
+            found = await self._second_look.just_before(w)
+        returned = found.at.get(w.id)
         if returned:
             await sleeping.withdraw(c, w.id, returned, self._clock.now())
         moved = w.last_access_at != look.candidates[w.id].last_access_at
-        return returned is not None or moved or w.id in look.returned.unsure
+        return returned is not None or moved or w.id in found.unsure
 
     async def _why_gone(self, w: Workspace, seen: Observation) -> str:
         """What an IDE that is no longer there left behind, for the history and `error_info`."""
