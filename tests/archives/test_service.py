@@ -51,7 +51,7 @@ async def test_a_home_of_many_parts_comes_back(store: ObjectStore, large_home: P
 
 async def test_the_meta_says_what_is_stored(store: ObjectStore, home: Path) -> None:
     archived = await service.archive(home, store, BASE, now=NOW)
-    data = b"".join([chunk async for chunk in store.stream(KEY)])
+    data = b"".join([bytes(chunk) async for chunk in store.stream(KEY)])
     assert json.loads(await store.get(f"{KEY}.meta")) == {
         "sha256": hashlib.sha256(data).hexdigest(),
         "size": len(data),
@@ -133,7 +133,7 @@ async def test_a_changed_archive_is_corrupted_and_nothing_is_deleted(
     store: ObjectStore, home: Path, staging: Path
 ) -> None:
     archived = await service.archive(home, store, BASE, now=NOW)
-    data = bytearray(b"".join([chunk async for chunk in store.stream(KEY)]))
+    data = bytearray(b"".join([bytes(chunk) async for chunk in store.stream(KEY)]))
     data[-1] ^= 1
     await store.delete(KEY)
     await store.put(KEY, bytes(data))

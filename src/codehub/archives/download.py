@@ -20,7 +20,7 @@ async def of_home(home: Path, *, gzip: bool) -> AsyncGenerator[bytes, None]:
     """Also while it is in use: each file as it is when we come by."""
     async with process.packing(home, no_progress, live=True, gzip=gzip) as worker:
         async for chunk in worker.output():
-            yield chunk
+            yield bytes(chunk)
 
 
 async def of_archive(store: ObjectStore, key: str, *, gzip: bool) -> AsyncGenerator[bytes, None]:
@@ -33,8 +33,8 @@ async def of_archive(store: ObjectStore, key: str, *, gzip: bool) -> AsyncGenera
     async with process.recompressing() as worker:
         feeding = asyncio.create_task(_feed(worker, stored), name="archive to recompress")
         try:
-            async for chunk in worker.output():
-                yield chunk
+            async for piece in worker.output():
+                yield bytes(piece)
             await feeding
         except Exception:
             if feeding.done() and not feeding.cancelled():

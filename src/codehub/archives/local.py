@@ -1,4 +1,5 @@
-"""The object store on a file system. Reading is obstore's; writing is ours, because obstore does not bring it to disk.
+"""The object store on a file system. Listing and deleting are obstore's; writing is ours, because obstore does not
+bring it to disk, and so is reading what is large (`direct`).
 
 An object appears whole, under its name, when its bytes are on disk, or not at all; and never over another one. What a
 crash leaves is a `….partial` file, which is listed like everything else and goes with the archive it belongs to.
@@ -7,16 +8,20 @@ crash leaves is a `….partial` file, which is listed like everything else and g
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from obstore.store import LocalStore
 
 from codehub import ids
-from codehub.archives.model import Step, no_step
-from codehub.archives.objects import Limits, ObjectStore, mapped
+from codehub.archives import direct
+from codehub.archives.model import ObjectStoreError, Step, no_step
+from codehub.archives.objects import Limits, ObjectStore, Piece, mapped
 
 PARTIAL = ".partial"
+Value = TypeVar("Value")
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -31,12 +36,12 @@ class FileStore(ObjectStore):
         self._step = step
 
     async def put(self, key: str, content: bytes) -> None:
-        async def once() -> AsyncIterator[bytes]:
+        async def once() -> AsyncIterator[Piece]:
             yield content
 
         await self.put_stream(key, once())
 
-    async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> None:
+    async def put_stream(self, key: str, chunks: AsyncIterator[Piece]) -> None:
         path = self._path(key)
         writing = _Writing(self._root, path)
         try:
@@ -56,6 +61,26 @@ class FileStore(ObjectStore):
         with mapped(key, writing=True):
             await _in_thread(_sync_directory, path.parent)
 
+    async def stream(self, key: str) -> AsyncGenerator[memoryview, None]:
+        size = await self._size(key)
+        with mapped(key):
+            reading = await _in_thread(direct.Reading, str(self._path(key)))
+        ahead: deque[asyncio.Task[memoryview]] = deque()
+        try:
+            for start in range(0, size + direct.BLOCK, direct.BLOCK):
+                if start < size:
+                    ahead.append(asyncio.create_task(_in_thread(reading.read, start, min(direct.BLOCK, size - start))))
+                if start:
+                    with mapped(key):
+                        piece = await ahead[0]
+                    if not piece:
+                        raise ObjectStoreError(f"{key} came short")
+                    yield piece
+                    ahead.popleft()
+        finally:
+            await asyncio.gather(*ahead, return_exceptions=True)
+            reading.close()
+
     def _path(self, key: str) -> Path:
         if not key or any(part in {"", ".", ".."} for part in key.split("/")):
             raise ValueError(f"not a key: {key!r}")
@@ -69,6 +94,7 @@ class _Writing:
         self.partial = path.with_name(f"{path.name}.{ids.new()}{PARTIAL}")
         self._root = root
         self._fd = -1
+        self._content: direct.Writing | None = None
 
     def create(self) -> None:
         """Make the file, and make sure that the directories above it survive a power cut."""
@@ -82,15 +108,13 @@ class _Writing:
             with contextlib.suppress(FileNotFoundError):
                 self._fd = os.open(self.partial, _CREATE, 0o600)
 
-    def write(self, chunk: bytes) -> None:
-        rest = memoryview(chunk)
-        while rest:
-            rest = rest[os.write(self._fd, rest) :]
+    def write(self, chunk: Piece) -> None:
+        self._content = self._content or direct.Writing(self._fd)
+        self._content.write(chunk)
 
     def settle(self) -> None:
-        os.fsync(self._fd)
-        # Forget what memory knows of it: reading back shall read the disk.
-        os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        self._content = self._content or direct.Writing(self._fd)
+        self._content.settle()
 
     def discard(self) -> None:
         """Take the other name away; when the file has got its own by now, that stays."""
@@ -99,14 +123,14 @@ class _Writing:
             self.partial.unlink(missing_ok=True)
 
 
-async def _in_thread(work: Callable[..., None], *arguments: object) -> None:
+async def _in_thread(work: Callable[..., Value], *arguments: object) -> Value:
     """Run something that blocks; when we are cancelled, it is over before we say so.
 
     Otherwise it would go on writing to a descriptor that has been closed, and may by then be another file's.
     """
     running = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
-        await asyncio.shield(running)
+        return await asyncio.shield(running)
     finally:
         while not running.done():
             with contextlib.suppress(asyncio.CancelledError):

@@ -30,6 +30,7 @@ PARTS_AT_ONCE = 3
 RANGE = 2 * 1024 * 1024
 RANGES_AHEAD = 4
 SMALL = 1024 * 1024
+Piece = bytes | memoryview
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,10 @@ class ObjectStore:
             async with asyncio.timeout(self._patience):
                 await obstore.put_async(self._inner, key, content, mode="create", use_multipart=False)
 
-    async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> None:
+    async def put_stream(self, key: str, chunks: AsyncIterator[Piece]) -> None:
         """Create an object of any size; when `chunks` raises, or we are cancelled, there is none.
+
+        A chunk is done with when the next is asked for.
 
         S3 through obstore has no create-only for uploads in parts, so what fits into one part is created only where
         nothing is, and beyond that the key must be the caller's alone. Ours hold `op_id` and epoch: they are.
@@ -163,7 +166,10 @@ class ObjectStore:
         return bytes(await self._range(key, 0, min(size, SMALL))) if size else b""
 
     async def stream(self, key: str) -> AsyncGenerator[memoryview, None]:
-        """An object from its beginning to its end; the next ranges are on their way while one is worked on."""
+        """An object from its beginning to its end; the next ranges are on their way while one is worked on.
+
+        A piece is good until the next is asked for.
+        """
         size = await self._size(key)
         starts = iter(range(0, size, RANGE))
         ahead: deque[asyncio.Task[memoryview]] = deque()
@@ -213,7 +219,7 @@ class _Feed:
     obstore would turn it into an error of its own, and leave the parts behind.
     """
 
-    def __init__(self, first: bytes, chunks: AsyncIterator[bytes]) -> None:
+    def __init__(self, first: bytes, chunks: AsyncIterator[Piece]) -> None:
         self.error: Exception | None = None
         self._first: bytes | None = first
         self._chunks = chunks
@@ -244,10 +250,10 @@ class _Feed:
             raise StopAsyncIteration from e
         if not chunk:
             raise StopAsyncIteration
-        return chunk
+        return bytes(chunk)  # several are under way at a time, and what we were given is good until the next
 
 
-async def _first_part(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
+async def _first_part(chunks: AsyncIterator[Piece]) -> tuple[bytes, bool]:
     """Up to one part of a stream, and whether that was all."""
     gathered = bytearray()
     async for chunk in chunks:

@@ -29,23 +29,31 @@ _ERRORS: dict[str, type[ArchiveError]] = {
 class _Pipe:
     """Our end of the pipe to a worker, which moves a megabyte at a time in a thread of its own.
 
-    asyncio's streams move 64 KB, with a turn of the event loop and a switch of processes for each.
+    asyncio's streams move 64 KB, with a turn of the event loop and a switch of processes for each. What is read is good
+    until more is: a fresh megabyte each time would cost the kernel as much as moving it.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._buffers = [memoryview(bytearray(CHUNK)) for _ in range(2)]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive-pipe")
         self._running: asyncio.Future[Any] | None = None
 
-    async def read(self) -> bytes:
-        return bytes(await self._run(os.read, self._fd, CHUNK))
+    async def pieces(self) -> AsyncIterator[memoryview]:
+        """To the end; one is read while the one before is worked on."""
+        following = self._start(os.readv, self._fd, self._buffers[:1])
+        while size := await asyncio.shield(following):
+            piece = self._buffers[0][:size]
+            self._buffers.reverse()
+            following = self._start(os.readv, self._fd, self._buffers[:1])
+            yield piece
 
     async def write(self, content: bytes | memoryview) -> None:
-        await self._run(_write_all, self._fd, content)
+        await asyncio.shield(self._start(_write_all, self._fd, content))
 
-    async def _run(self, work: Callable[..., Any], *arguments: object) -> Any:
+    def _start(self, work: Callable[..., Any], *arguments: object) -> "asyncio.Future[Any]":
         self._running = asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
-        return await asyncio.shield(self._running)
+        return self._running
 
     async def close(self) -> None:
         """The other end must be closed, or its owner dead: then whatever our thread waits for has come."""
@@ -82,11 +90,14 @@ class Worker:
     def pid(self) -> int:
         return self._process.pid
 
-    async def output(self) -> AsyncIterator[bytes]:
-        """What the worker writes. Ends only when the worker has said that it is done; raises when it is not."""
+    async def output(self) -> AsyncIterator[memoryview]:
+        """What the worker writes, each piece good until the next is asked for.
+
+        Ends only when the worker has said that it is done; raises when it is not.
+        """
         assert self._pipes.output  # noqa: S101 (asked only of who packs)
-        while chunk := await self._pipes.output.read():
-            yield chunk
+        async for piece in self._pipes.output.pieces():
+            yield piece
         await self.result()
 
     async def feed(self, chunk: bytes | memoryview) -> bool:
@@ -224,5 +235,4 @@ async def _start(
         stderr=asyncio.subprocess.PIPE,
         limit=_REPORT_LIMIT,
         env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ},
-        start_new_session=True,  # an interrupt from the terminal is the coordinator's to handle
     )

@@ -26,7 +26,7 @@ from codehub.archives.model import (
     no_progress,
     no_step,
 )
-from codehub.archives.objects import AlreadyStoredError, ObjectStore
+from codehub.archives.objects import AlreadyStoredError, ObjectStore, Piece
 
 _METAS_AT_ONCE = 8
 
@@ -38,11 +38,11 @@ class Digest:
         self._sha256 = hashlib.sha256()
         self.size = 0
 
-    async def add(self, chunk: bytes | memoryview) -> None:
+    async def add(self, chunk: Piece) -> None:
         await asyncio.to_thread(self._sha256.update, chunk)  # a megabyte takes longer than a turn of the event loop
         self.size += len(chunk)
 
-    async def of(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def of(self, chunks: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
         async for chunk in chunks:
             await self.add(chunk)
             yield chunk

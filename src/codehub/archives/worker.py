@@ -146,6 +146,9 @@ def _run(job: str, arguments: dict[str, Any], parent: int) -> None:
     _die_with_parent()
     if os.getppid() != parent:
         os._exit(1)
+    # An interrupt from the terminal is the coordinator's to handle. A group of our own, not a session: the kernel lets
+    # sessions wait for each other, and whoever empties our pipe would be late for a quarter of the time.
+    os.setpgid(0, 0)
     try:
         JOBS[job](**arguments)
     except ArchiveError as e:
