@@ -1,11 +1,13 @@
 """Archives on a disk go past the kernel's memory: whatever their size, what is read is what was written."""
 
 import errno
+import fcntl
 import os
 import random
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,17 +55,13 @@ async def test_a_file_system_that_cannot_gets_it_the_usual_way(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     """Some say so when a file is opened, some when the flag is set, and some not before they should."""
-    where = direct.fcntl if refused == "fcntl" else os
+    where = fcntl if refused == "fcntl" else os
     real, times = getattr(where, refused), 0
 
-    def refuse(first: object, *rest: object, **named: object) -> object:
+    def refuse(first: Any, *rest: object, **named: object) -> object:
         nonlocal times
-        flags = rest[-1] if refused in {"open", "fcntl"} else direct.fcntl.fcntl(first, direct.fcntl.F_GETFL)  # type: ignore[arg-type]
-        if (
-            isinstance(flags, int)
-            and flags & os.O_DIRECT
-            and not (refused == "fcntl" and rest[0] != direct.fcntl.F_SETFL)
-        ):
+        flags = rest[-1] if refused in {"open", "fcntl"} else fcntl.fcntl(first, fcntl.F_GETFL)
+        if isinstance(flags, int) and flags & os.O_DIRECT and not (refused == "fcntl" and rest[0] != fcntl.F_SETFL):
             times += 1
             raise OSError(errno.EINVAL, "cannot")
         return real(first, *rest, **named)
