@@ -17,6 +17,7 @@ from codehub.archives.model import (
     ArchiveError,
     ArchiveNotFoundError,
     Meta,
+    ObjectStoreError,
     Quota,
     QuotaExceededError,
     SourceChangedError,
@@ -41,6 +42,24 @@ async def test_a_home_comes_back_as_it_was(store: ObjectStore, home: Path, stagi
     meta = await service.restore(store, KEY, staging, None, trees.PLENTY)
     assert meta == archived.meta
     assert trees.picture(staging) == trees.picture(home)
+
+
+async def test_what_the_store_did_not_keep_is_never_committed(tmp_path: Path, home: Path) -> None:
+    """Not even for a moment: a crash in between would leave an archive that passes for a sound one."""
+    store = open_store(f"file://{tmp_path}/objects")
+    metas = []
+
+    def spoil(step: str) -> None:
+        metas.append((tmp_path / "objects" / f"{KEY}.meta").exists())
+        if step == "data stored":
+            with (tmp_path / "objects" / KEY).open("r+b") as file:
+                file.seek(20)
+                file.write(b"else")
+
+    with pytest.raises(ObjectStoreError, match="did not keep"):
+        await service.archive(home, store, BASE, now=NOW, step=spoil)
+    assert await stored_keys(store) == []
+    assert not any(metas)
 
 
 async def test_a_home_of_many_parts_comes_back(store: ObjectStore, large_home: Path, staging: Path) -> None:

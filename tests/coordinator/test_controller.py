@@ -20,7 +20,7 @@ from codehub.coordinator.second_look import ByActivity
 from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.errors import LeaseLostError
-from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError
+from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError, Workload
 from codehub.settings import ActivityConfig, CoordinatorConfig, LimitsConfig, TtlConfig
 from codehub.templates.model import Template
 from codehub.workspaces import rules
@@ -148,6 +148,8 @@ async def test_it_sleeps_wakes_is_stored_away_and_comes_back(house: House) -> No
         _, status = await house.service.request(MINA, id_, wanted)
         assert status == 202
         await house.until(id_, phase)
+    events = await house.events(id_)
+    assert events[events.index("STOPPING begins") :][:2] == ["STOPPING begins", "STOPPING"]
     verbs = [verb for verb, _ in house.runtime.calls]
     away = ["stop", "park_volume", "delete_volume"]
     assert verbs == ["create_volume", "start", "stop", "start", *away, "place_volume", "start"]
@@ -240,6 +242,17 @@ async def test_an_ide_that_dies_is_started_again_and_given_up_when_it_keeps_dyin
     assert w.observed_status is Observed.STANDBY
     assert w.error_info
     assert "no such module" in w.error_info["last_error"]  # the tail of its own log
+
+
+async def test_an_ide_that_is_gone_before_it_answers_is_quoted(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ends_at_once(_workload: Workload) -> None: ...
+
+    monkeypatch.setattr(house.runtime, "start", ends_at_once)
+    id_ = await house.create()
+    await house.tick(3)
+    w = await house.service.get(MINA, id_)
+    assert w.error_info
+    assert "exit code 1. Its last words: no such module" in w.error_info["last_error"]
 
 
 async def test_an_ide_that_dies_after_running_well_is_simply_started_again(house: House) -> None:

@@ -25,6 +25,7 @@ from codehub.archives.walk import DIRECTORY_FLAGS
 
 PROGRESS_SECONDS = 0.3
 _PR_SET_PDEATHSIG = 1
+_SYNC_FILE_RANGE_WRITE = 2
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -73,7 +74,8 @@ def unpack(into: str, owner: list[int] | None, quota_bytes: int, quota_inodes: i
     os.umask(0)  # a file is created with the very mode it keeps
     with open(0, "rb", buffering=0, closefd=False) as compressed:
         source = compress.Decompressed(compressed)
-        unpacker = Unpacker(source, (owner[0], owner[1]) if owner else None, Quota(quota_bytes, quota_inodes))
+        quota = Quota(quota_bytes, quota_inodes)
+        unpacker = Unpacker(source, (owner[0], owner[1]) if owner else None, quota, _send_to_disk)
         _tick(lambda: unpacker.done.bytes)
         done = unpacker.run(root)
         source.finish()
@@ -88,6 +90,11 @@ def _sync(fd: int) -> None:
     """The home is swapped in as a whole when we return; a power cut after that must not find empty files in it."""
     if _libc.syncfs(fd) != 0:
         raise OSError(ctypes.get_errno(), "the file system could not be brought to disk")
+
+
+def _send_to_disk(fd: int) -> None:
+    """Begin to, so that the disk works while we do. That it arrived is what `_sync` sees to."""
+    _libc.sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), ctypes.c_uint(_SYNC_FILE_RANGE_WRITE))
 
 
 def _tick(done: Callable[[], int]) -> None:
