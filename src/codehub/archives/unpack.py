@@ -8,7 +8,6 @@ gets its mode and times when it is left, so that neither hinders what goes in.
 
 import errno
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,7 +18,6 @@ from codehub.archives.walk import DIRECTORY_FLAGS, Descent, MovedError
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _AT_ONCE = 64 * 1024
-_SENT_AT_ONCE = 8 * 1024 * 1024
 _KEPT_XATTRS = ("user.", "system.posix_acl_")
 # How a file system says that a name, a link, a size or a place cannot be. A tree that `pack` saw never gets these here.
 _IMPOSSIBLE = {
@@ -63,11 +61,8 @@ class _Level:
 class Unpacker:
     """One pass over an archive; `done` may be read from another thread for progress."""
 
-    def __init__(
-        self, source: Source, owner: Owner | None, quota: Quota, send_to_disk: Callable[[int], None] = lambda _fd: None
-    ) -> None:
+    def __init__(self, source: Source, owner: Owner | None, quota: Quota) -> None:
         self.done = Unpacked()
-        self._send_to_disk = send_to_disk  # what was written to a descriptor, without waiting for it
         self._take = source.take
         self._some = source.some
         self._owner = owner
@@ -236,17 +231,12 @@ class Unpacker:
             if os.write(fd, self._take(size)) != size:
                 raise OSError(errno.ENOSPC, "a file could only be written in part")
             return
-        unsent = 0
         while size:
             content = self._some(size)
             size -= len(content)
-            unsent += len(content)
             self.done.bytes += len(content)
             while content:
                 content = content[os.write(fd, content) :]
-            if unsent >= _SENT_AT_ONCE:
-                unsent = 0
-                self._send_to_disk(fd)
 
     def _symlink(self, directory: int, name: bytes, entry: tar.Entry) -> None:
         if entry.size or not entry.target:

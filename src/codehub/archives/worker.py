@@ -23,9 +23,8 @@ from codehub.archives.pack import Packer
 from codehub.archives.unpack import Unpacker
 from codehub.archives.walk import DIRECTORY_FLAGS
 
-PROGRESS_SECONDS = 0.3
+TICK_SECONDS = 0.3
 _PR_SET_PDEATHSIG = 1
-_SYNC_FILE_RANGE_WRITE = 2
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -39,7 +38,7 @@ def pack(source: str, live: bool, gzip: bool) -> None:
     scanner = _start_scanner(root)
     with _output(gzip) as compressed:
         packer = Packer(compressed.write, live=live)
-        _tick(lambda: packer.done.bytes)
+        _tick(lambda: report(progress=packer.done.bytes))
         done = packer.run(root)
     os.kill(scanner, signal.SIGKILL)
     os.waitpid(scanner, 0)
@@ -74,9 +73,12 @@ def unpack(into: str, owner: list[int] | None, quota_bytes: int, quota_inodes: i
     os.umask(0)  # a file is created with the very mode it keeps
     with open(0, "rb", buffering=0, closefd=False) as compressed:
         source = compress.Decompressed(compressed)
-        quota = Quota(quota_bytes, quota_inodes)
-        unpacker = Unpacker(source, (owner[0], owner[1]) if owner else None, quota, _send_to_disk)
-        _tick(lambda: unpacker.done.bytes)
+        unpacker = Unpacker(source, (owner[0], owner[1]) if owner else None, Quota(quota_bytes, quota_inodes))
+        _tick(lambda: report(progress=unpacker.done.bytes))
+        # The disk works while we do, instead of after us. Opened anew: an error is told once to each who opened, and the
+        # one who has to hear of it is `_sync`.
+        beside = os.open(into, DIRECTORY_FLAGS)
+        _tick(lambda: _libc.syncfs(beside))
         done = unpacker.run(root)
         source.finish()
     _sync(keep)
@@ -92,20 +94,15 @@ def _sync(fd: int) -> None:
         raise OSError(ctypes.get_errno(), "the file system could not be brought to disk")
 
 
-def _send_to_disk(fd: int) -> None:
-    """Begin to, so that the disk works while we do. That it arrived is what `_sync` sees to."""
-    _libc.sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(0), ctypes.c_uint(_SYNC_FILE_RANGE_WRITE))
-
-
-def _tick(done: Callable[[], int]) -> None:
-    """Say a few times a second how far we are."""
+def _tick(work: Callable[[], object]) -> None:
+    """A few times a second, beside everything else."""
 
     def loop() -> None:
         waiting = threading.Event()
-        while not waiting.wait(PROGRESS_SECONDS):
-            report(progress=done())
+        while not waiting.wait(TICK_SECONDS):
+            work()
 
-    threading.Thread(target=loop, daemon=True, name="progress").start()
+    threading.Thread(target=loop, daemon=True, name="tick").start()
 
 
 def _start_scanner(root: int) -> int:
