@@ -75,8 +75,8 @@ def unpack(into: str, owner: list[int] | None, quota_bytes: int, quota_inodes: i
         source = compress.Decompressed(compressed)
         unpacker = Unpacker(source, (owner[0], owner[1]) if owner else None, Quota(quota_bytes, quota_inodes))
         _tick(lambda: report(progress=unpacker.done.bytes))
-        # The disk works while we do, instead of after us. Opened anew: an error is told once to each who opened, and the
-        # one who has to hear of it is `_sync`.
+        # The disk works while we do, instead of after us. Opened anew: an error is told once to each who opened,
+        # and the one who has to hear of it is `_sync`.
         beside = os.open(into, DIRECTORY_FLAGS)
         _tick(lambda: _libc.syncfs(beside))
         done = unpacker.run(root)
