@@ -6,6 +6,7 @@ exactly like the template is used again: nobody connected, the same schema, no r
 
 import itertools
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import asyncpg
@@ -35,6 +36,7 @@ TABLES = """
 SELECT array_agg(relname::text ORDER BY relname) FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
 """
+USED = f"{TABLES} AND pg_relation_size(oid) > 0"  # whatever was never written to needs no emptying
 ROWS = "SELECT md5(string_agg(t::text, E'\\n' ORDER BY t::text)) FROM "
 LEAVE = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
 REWIND = "SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence"
@@ -45,14 +47,13 @@ class Likeness:
     """What a database has to be like again: its schema, and the rows that migrations put there."""
 
     schema: str
-    filled: dict[str, str]  # table → what is in it
-    empty: tuple[str, ...]
+    filled: dict[str, str]  # table → what is in it; all others are empty
 
 
-async def _look(connection: asyncpg.Connection) -> Likeness:
-    rows = {table: await connection.fetchval(f'{ROWS}"{table}" t') for table in await connection.fetchval(TABLES)}
+async def _look(connection: asyncpg.Connection, tables: Iterable[str]) -> Likeness:
+    rows = {table: await connection.fetchval(f'{ROWS}"{table}" t') for table in tables}
     filled = {table: found for table, found in rows.items() if found}
-    return Likeness(await connection.fetchval(SCHEMA), filled, tuple(table for table in rows if table not in filled))
+    return Likeness(await connection.fetchval(SCHEMA), filled)
 
 
 async def take(servers: TestServers) -> str:
@@ -63,7 +64,7 @@ async def take(servers: TestServers) -> str:
     await _run(servers, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
     if not _like:
         connection = await asyncpg.connect(servers.database(name))
-        _like.append(await _look(connection))
+        _like.append(await _look(connection, await connection.fetchval(TABLES)))
         await connection.close()
     return name
 
@@ -84,10 +85,10 @@ async def _empty(servers: TestServers, name: str) -> bool:
     try:
         await connection.execute(LEAVE.replace("$1", f"'{name}'"))
         # Without triggers and references: everything goes, in whatever order.
-        deletions = "; ".join(f'DELETE FROM "{table}"' for table in _like[0].empty)
-        await connection.execute(f"SET session_replication_role = replica; {deletions}")
-        await connection.execute(REWIND)
-        return await _look(connection) == _like[0]
+        used = [table for table in await connection.fetchval(USED) or () if table not in _like[0].filled]
+        deletions = "; ".join(f'DELETE FROM "{table}"' for table in used)
+        await connection.execute(f"SET session_replication_role = replica; {REWIND}; {deletions}")
+        return await _look(connection, _like[0].filled) == _like[0]
     except asyncpg.PostgresError:
         return False
     finally:
