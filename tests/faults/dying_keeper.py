@@ -9,7 +9,10 @@ import sys
 import codehub
 from tests.faults import dying_coordinator
 
-MORE = ("coordinator/gc.py", "coordinator/trash.py", "archives/local.py", "archives/process.py")
+MORE = (
+    *("coordinator/gc.py", "coordinator/trash.py"),
+    *("archives/direct.py", "archives/local.py", "archives/process.py"),
+)
 
 
 def line_of(name: str, text: str) -> str:
