@@ -20,7 +20,7 @@ from codehub.workspaces import sleeping
 from codehub.workspaces.model import Desired, DesiredBy, Operation, Phase, Workspace
 from codehub.workspaces.service import Details
 from tests.coordinator.test_controller import MINA, House, house
-from tests.coordinator.ttl_house import ARCHIVE, STANDBY, DrivenClock, Evening, evening, successor
+from tests.coordinator.ttl_house import ARCHIVE, STANDBY, DrivenClock, Evening, Proxy, evening, successor
 
 __all__ = ["house"]
 NOWHERE = Redis(port=1, retry=Retry(NoBackoff(), 0))
@@ -51,6 +51,17 @@ async def falls_asleep(late: Evening, id_: str) -> Workspace:
     await late.tick()  # asks the proxies
     await late.all_flush()
     return await late.until(id_, Phase.STANDBY)
+
+
+async def about_to_sleep(late: Evening) -> tuple[str, Proxy]:
+    """A timer wishes it, and the proxies are asked what they saw."""
+    id_ = await late.ws()
+    proxy = await late.proxy()
+    late.pass_time(STANDBY + 1)
+    await proxy.flush()
+    await late.runner.tick()
+    await late.tick()
+    return id_, proxy
 
 
 async def test_a_workspace_never_visited_sleeps_after_its_time_and_not_before(late: Evening) -> None:
@@ -188,12 +199,7 @@ async def test_activity_just_before_the_wish_that_comes_late_keeps_it_running(la
 
 
 async def test_without_activity_the_second_look_lets_it_go(late: Evening) -> None:
-    id_ = await late.ws()
-    proxy = await late.proxy()
-    late.pass_time(STANDBY + 1)
-    await proxy.flush()
-    await late.runner.tick()
-    await late.tick()
+    id_, proxy = await about_to_sleep(late)
     assert (await late.get(id_)).operation is Operation.NONE
     late.pass_time(1)
     assert await proxy.recorder.is_asked()
@@ -222,12 +228,7 @@ async def test_what_is_done_after_every_proxy_has_answered_still_keeps_it_runnin
 
 
 async def test_what_is_done_between_the_controllers_two_looks_keeps_it_running(late: Evening) -> None:
-    id_ = await late.ws()
-    proxy = await late.proxy()
-    late.pass_time(STANDBY + 1)
-    await proxy.flush()
-    await late.runner.tick()
-    await late.tick()
+    id_, proxy = await about_to_sleep(late)
     await proxy.flush()
     look = late.controller._second_look
     first = look.who_returned
@@ -261,12 +262,7 @@ async def test_a_clock_set_back_makes_no_answer_of_an_old_flush(late: Evening) -
 
 
 async def test_after_redis_lost_its_memory_nobody_is_stopped_before_the_proxies_are_back(late: Evening) -> None:
-    id_ = await late.ws()
-    proxy = await late.proxy()
-    late.pass_time(STANDBY + 1)
-    await proxy.flush()
-    await late.runner.tick()
-    await late.tick()
+    id_, proxy = await about_to_sleep(late)
     proxy.visit(id_)
     await late.redis.flushdb()
     await late.tick(3)  # no proxy is known now

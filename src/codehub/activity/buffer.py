@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -57,36 +58,27 @@ class Tally:
         self.output = max(self.output, other.output)
 
 
-_INPUT, _OUTPUT = vars(Tally)["input"], vars(Tally)["output"]
+def _that_rings(name: str) -> Any:
+    slot = vars(Tally)[name]
+
+    def note(tally: "Ringing", at: float) -> None:
+        slot.__set__(tally, at)
+        if at:
+            tally.ring()
+
+    return property(slot.__get__, note)
 
 
 class Ringing(Tally):
     """Of a workspace that is about to sleep. Only these pay for it: whoever writes does not ask which kind it is."""
 
-    __slots__ = ("_ring",)
+    __slots__ = ("ring",)
+    input = _that_rings("input")
+    output = _that_rings("output")
 
     def __init__(self, ring: Callable[[], None]) -> None:
-        self._ring = ring
+        self.ring = ring
         super().__init__()
-
-    def _get_input(self) -> float:
-        return float(_INPUT.__get__(self))
-
-    def _set_input(self, at: float) -> None:
-        _INPUT.__set__(self, at)
-        if at:
-            self._ring()
-
-    def _get_output(self) -> float:
-        return float(_OUTPUT.__get__(self))
-
-    def _set_output(self, at: float) -> None:
-        _OUTPUT.__set__(self, at)
-        if at:
-            self._ring()
-
-    input = property(_get_input, _set_input)
-    output = property(_get_output, _set_output)
 
 
 Listing = tuple[str, bytes]  # workspace and folder
@@ -105,18 +97,13 @@ class Buffer:
     def tally(self, workspace_id: str) -> Tally:
         found = self.tallies.get(workspace_id)
         if found is None:
-            found = self.tallies[workspace_id] = self._tally(workspace_id)
+            rings = workspace_id in self._armed
+            found = self.tallies[workspace_id] = Ringing(lambda: self._ring(workspace_id)) if rings else Tally()
         return found
 
-    def _tally(self, workspace_id: str) -> Tally:
-        return Ringing(lambda: self._ring(workspace_id)) if workspace_id in self._armed else Tally()
-
     def arm(self, workspace_ids: Collection[str]) -> None:
-        """Each of these rings once when something is done in it; what was done before has to be flushed now."""
+        """Each of these rings once, for the first that is done in it after the next flush."""
         self._armed = set(workspace_ids)
-        for id_ in self._armed & self.tallies.keys():
-            before, self.tallies[id_] = self.tallies[id_], self._tally(id_)
-            self.tallies[id_].add(before)
 
     def _ring(self, workspace_id: str) -> None:
         self._armed.discard(workspace_id)

@@ -154,8 +154,12 @@ class Recorder:
         while True:
             await self._buffer.rung.wait()
             self._buffer.rung.clear()
-            with contextlib.suppress(*Unreachable):  # then it goes with the next flush
+            try:
                 await self.flush()
+            except Unreachable as e:
+                log.warning("Somebody is at work who is about to be stopped: Redis does not answer", error=str(e))
+                await self._clock.sleep(ASKED_SECONDS)
+                self._buffer.rung.set()
 
     async def _keep_connections(self) -> None:
         while True:

@@ -10,8 +10,7 @@ import fcntl
 import mmap
 import os
 
-BLOCK = 4 * 1024 * 1024
-ALIGNED = 4096  # what sizes, places and buffers have to be a multiple of; larger than any disk's sector
+BLOCK = 4 * 1024 * 1024  # sizes, places and buffers have to be a multiple of a disk's sector, and this is
 
 
 def _go_direct(fd: int, *, wanted: bool) -> None:
@@ -47,8 +46,7 @@ class Writing:
         os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def _write_out(self) -> None:
-        if self._direct is None and self._filled == BLOCK:
-            self._direct = True
+        if self._direct is None:
             self._try_direct()
         with memoryview(self._buffer) as whole:
             written = 0
@@ -66,6 +64,7 @@ class Writing:
         return os.write(self._fd, part)
 
     def _try_direct(self) -> None:
+        self._direct = True
         try:
             _go_direct(self._fd, wanted=True)
         except OSError:

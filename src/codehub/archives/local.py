@@ -94,7 +94,6 @@ class _Writing:
         self.partial = path.with_name(f"{path.name}.{ids.new()}{PARTIAL}")
         self._root = root
         self._fd = -1
-        self._content: direct.Writing | None = None
 
     def create(self) -> None:
         """Make the file, and make sure that the directories above it survive a power cut."""
@@ -107,13 +106,12 @@ class _Writing:
             # A deletion beside us may take a directory that is still empty; then once more.
             with contextlib.suppress(FileNotFoundError):
                 self._fd = os.open(self.partial, _CREATE, 0o600)
+        self._content = direct.Writing(self._fd)
 
     def write(self, chunk: Piece) -> None:
-        self._content = self._content or direct.Writing(self._fd)
         self._content.write(chunk)
 
     def settle(self) -> None:
-        self._content = self._content or direct.Writing(self._fd)
         self._content.settle()
 
     def discard(self) -> None:
