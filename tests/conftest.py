@@ -2,6 +2,7 @@
 
 import compileall
 import functools
+import gc
 import os
 import pathlib
 from collections.abc import AsyncIterator, Iterator
@@ -75,6 +76,10 @@ def _shares(file: str) -> bool:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduling:
     return SharingScheduling(config, log)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # modules and tests stay to the end: the collector need not look at them again and again
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

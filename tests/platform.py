@@ -19,7 +19,7 @@ import aiohttp
 
 from codehub.runtimes import records
 from codehub.runtimes.layout import Layout
-from tests.servers import copy_seed
+from tests.servers import copy_seed, place_for_data
 
 CODEHUB = (sys.executable, "-m", "codehub")
 ADMIN_TOKEN = "an-admin-token-for-tests"
@@ -166,7 +166,7 @@ def descendants(pid: int) -> list[int]:
 @contextlib.contextmanager
 def a_place() -> Iterator[pathlib.Path]:
     """A folder with a short path that an unprivileged account can reach, unlike pytest's own; gone afterwards."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-", dir=place_for_data()))
     folder.chmod(0o755)
     try:
         yield folder

@@ -66,7 +66,8 @@ def create_app(services: Services) -> FastAPI:
     app.state.services = services
     problems.install(app)
     for router in ROUTERS:
-        app.include_router(router)
+        # Not `include_router`: it would work out every route a second time, at its first request.
+        app.router.routes.extend(router.routes)
     app.mount("/static", pages.static_files(), name="static")
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
