@@ -164,9 +164,9 @@ def descendants(pid: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def a_place() -> Iterator[pathlib.Path]:
+def a_place(*, on_disk: bool = False) -> Iterator[pathlib.Path]:
     """A folder with a short path that an unprivileged account can reach, unlike pytest's own; gone afterwards."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-", dir=place_for_data()))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-", dir=None if on_disk else place_for_data()))
     folder.chmod(0o755)
     try:
         yield folder

@@ -4,8 +4,10 @@ Everything heavy is imported where it is used: a role starts with its own weight
 """
 
 import asyncio
+import functools
 import pathlib
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -28,14 +30,26 @@ app = typer.Typer(
 )
 FD = Annotated[int | None, typer.Option(hidden=True, help="An inherited listening socket.")]
 RUN, OPERATE, PEOPLE = "Run", "Operate", "People and workspaces"
+# By `serve`, for all its roles. What is quickly loaded first: the servers' start goes on in between.
+LOADED_ONCE = (
+    "codehub.proxy.role",
+    "codehub.proxy.directing",
+    "codehub.coordinator.role",
+    "codehub.greeting",
+    "codehub.web.role",
+)
 LIGHT = {"serve", "api", "proxy", "coordinator", "hold"}  # start often, or have to start soon
 
 
 def main() -> None:
     if not LIGHT.intersection(sys.argv[1:2]):
         add_commands()
+    _saying_errors(app)
+
+
+def _saying_errors(work: Callable[..., None], *arguments: object) -> None:
     try:
-        app()
+        work(*arguments)
     except CodeHubError as e:
         sys.stderr.write(f"codehub: {logs.redact_text(e.detail)}\n")
         sys.exit(1)
@@ -59,11 +73,23 @@ def serve() -> None:
     Without `CODEHUB_DATABASE_URL` and `CODEHUB_REDIS_URL` it starts its own PostgreSQL and Redis below
     `CODEHUB_DATA_DIR`. Stop it with Ctrl-C: everything is stopped in order.
     """
-    from codehub.greeting import greeter  # noqa: PLC0415 (roles import their own weight only)
-    from codehub.supervisor.serve import serve as run  # noqa: PLC0415
+    from codehub.embedded.datadir import DataDir  # noqa: PLC0415 (roles import their own weight only)
+    from codehub.supervisor import serve as supervisor  # noqa: PLC0415
+    from codehub.supervisor.servers import Urls  # noqa: PLC0415
 
     settings = load_settings("serve")
-    asyncio.run(run(settings, SystemClock(), greeter(settings)))
+    front_door = functools.partial(proxy, api_socket=DataDir(settings.storage.data_dir).api_socket)
+    roles: dict[str, Callable[..., None]] = {"proxy": front_door, "api": api, "coordinator": coordinator}
+
+    async def greet(urls: Urls, url: str) -> None:
+        from codehub.greeting import greet  # noqa: PLC0415
+
+        await greet(settings, urls, url)
+
+    crew = supervisor.Crew(
+        LOADED_ONCE, {name: functools.partial(_saying_errors, role) for name, role in roles.items()}, greet
+    )
+    asyncio.run(supervisor.serve(settings, SystemClock(), crew))
 
 
 @app.command(rich_help_panel=RUN)

@@ -29,7 +29,7 @@ def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> Proces
 @contextlib.asynccontextmanager
 async def fresh_runtime(kind: str, **changes: object) -> AsyncIterator[tuple[ProcessRuntime, pathlib.Path]]:
     """A runtime on an empty data directory; whatever a test leaves running is ended."""
-    with a_place() as folder:
+    with a_place(on_disk=True) as folder:
         runtime = open_runtime(folder / "data", kind, **changes)
         try:
             yield runtime, folder / "data"

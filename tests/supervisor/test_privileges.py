@@ -8,7 +8,7 @@ import pytest
 
 from codehub.embedded.datadir import LONGEST_RUN_DIR, DataDir, InUseError
 from codehub.errors import StartError
-from codehub.supervisor.child import Spec, spawn
+from codehub.supervisor.forking import Spec, spawn
 from codehub.supervisor.privileges import Account, service_account, view_for
 
 SOMEBODY = Account("somebody", 65533, 65533)
@@ -48,7 +48,7 @@ async def test_a_child_sees_the_needed_tree_and_nothing_else_of_a_closed_directo
     script = f"cat {tree}/file; ls {tmp_path} {tmp_path.parent}; id -u; grep NoNewPrivs /proc/self/status"
     log = tmp_path / "out"
     spec = Spec("ls", ("/bin/sh", "-c", script), account, view_for(account, [tree]), {"PATH": os.defpath}, log_file=log)
-    await (await spawn(spec)).wait()
+    await spawn(spec).wait()
     out = log.read_text()
     assert out.startswith("here")
     if account:

@@ -16,7 +16,7 @@ import asyncpg
 from codehub.clock import Clock
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
-from codehub.supervisor.child import Spec, spawn
+from codehub.supervisor.forking import Spec, spawn
 from codehub.supervisor.privileges import Account, View
 from codehub.supervisor.processes import Identity
 
@@ -59,12 +59,12 @@ async def ensure_cluster(data: DataDir, account: Account | None, view: View) -> 
     log = data.logs / "initdb.log"
     command = (
         *(str(binaries() / "initdb"), "-D", str(fresh), "-U", "codehub", "--pwfile", str(password)),
-        # Many rounds protect passwords that people think up. This one is random, and every connection would pay for them.
+        # Many rounds protect what people think up. This one is random, and every connection would pay for them.
         *("--auth=scram-sha-256", "-c", "scram_iterations=1"),
         *("-E", "UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"),
     )
     spec = Spec("initdb", command, account, view, _environment(), directory=data.run / "pg", log_file=log)
-    code = await (await spawn(spec)).wait()
+    code = await spawn(spec).wait()
     password.unlink()
     if code != 0:
         raise StartError(f"PostgreSQL could not be set up: {last_line(log)} (see {log})")

@@ -12,7 +12,7 @@ from codehub.embedded.datadir import DataDir
 from codehub.embedded.postgres import last_line
 from codehub.errors import StartError
 from codehub.logs import redact_text
-from codehub.supervisor.child import Spec
+from codehub.supervisor.forking import Spec
 from codehub.supervisor.privileges import Account, View
 
 START_SECONDS = 30.0

@@ -1,60 +1,16 @@
-"""One child process: how it is started, and kept running. Used by `supervisor.serve` for servers and roles alike."""
+"""One child process that is kept running. Used by `supervisor.serve` for servers and roles alike."""
 
 import asyncio
-import os
-import pathlib
-import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
-from codehub import logs, metrics
+from codehub import logs
 from codehub.clock import Clock
 from codehub.retry import back_off
-from codehub.supervisor.privileges import Account, View, enter
+from codehub.supervisor.forking import Process, Spec, spawn
 from codehub.supervisor.processes import Ledger
 
 log = logs.get()
 STEADY_SECONDS = 30.0  # a child that lived so long starts afresh in the back-off
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 15.0
-
-
-@dataclass(frozen=True)
-class Spec:
-    """Everything about a child that does not change between its lives."""
-
-    name: str
-    command: tuple[str, ...]
-    account: Account | None
-    view: View = field(default_factory=View)
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    pass_fds: tuple[int, ...] = ()
-    directory: pathlib.Path | None = None
-    log_file: pathlib.Path | None = None  # None: the supervisor's own output
-    stop_signal: int = signal.SIGTERM
-    stop_seconds: float = 15.0
-    before: Callable[[], None] = lambda: None  # clears what an earlier life left in the way
-
-
-async def spawn(spec: Spec) -> asyncio.subprocess.Process:
-    parent = os.getpid()
-    spec.before()
-    output = None if spec.log_file is None else spec.log_file.open("ab")
-    try:
-        return await asyncio.create_subprocess_exec(
-            *spec.command,
-            env=dict(spec.environment),
-            cwd=spec.directory,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            pass_fds=spec.pass_fds,
-            # A session of its own: Ctrl-C reaches the supervisor alone, which then stops everything in order.
-            start_new_session=True,
-            preexec_fn=lambda: enter(spec.account, spec.view, parent, spec.stop_signal),
-        )
-    finally:
-        if output:
-            output.close()
 
 
 class Child:
@@ -64,7 +20,7 @@ class Child:
         self.spec = spec
         self._ledger = ledger
         self._clock = clock
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Process | None = None
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
         self.failures = 0  # lives in a row that were short
@@ -90,7 +46,7 @@ class Child:
 
     async def _live_once(self) -> int | None:
         try:
-            self._process = await spawn(self.spec)
+            self._process = spawn(self.spec)
         except OSError as e:
             log.warning("Process could not be started", process=self.spec.name, error=str(e))
             return None
@@ -99,6 +55,8 @@ class Child:
         log.debug("Process started", process=self.spec.name, pid=pid)
         code = await self._process.wait()
         self._ledger.forget(self.spec.name)
+        from codehub import metrics  # noqa: PLC0415 (which reads at once where counters live: see `serve`)
+
         metrics.forget_process(pid)
         return code
 

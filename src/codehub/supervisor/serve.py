@@ -1,20 +1,24 @@
 """`codehub serve`: the order in which everything starts and stops, and the few lines a person sees."""
 
 import asyncio
+import functools
+import gc
+import importlib
 import os
 import signal
 import socket
-import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from codehub import logs, metrics
+from codehub import logs
 from codehub.clock import Clock
 from codehub.db import migrate
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
 from codehub.settings import Settings, to_environ
-from codehub.supervisor.child import Child, Spec
+from codehub.supervisor.child import Child
+from codehub.supervisor.forking import Spec
 from codehub.supervisor.listeners import open_socket, open_unix_socket
 from codehub.supervisor.privileges import needed_trees, service_account, view_for
 from codehub.supervisor.processes import Ledger
@@ -25,6 +29,16 @@ READY_SECONDS = 60.0
 SETTLE_SECONDS = 0.5  # after which the proxy has read what was sent to it before the stop
 # Who needs root's rights when we have them: only what starts other people's programs.
 PRIVILEGED_ROLES = {"coordinator"}
+METRICS_DIR = "PROMETHEUS_MULTIPROC_DIR"  # named before anything that counts is loaded: see `codehub.metrics`
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who works on top of the servers. Given by `cli`, which alone knows everybody."""
+
+    modules: tuple[str, ...]  # what they all need, loaded here once, while the servers start
+    roles: Mapping[str, Callable[..., None]]  # in the order in which they stop: first whoever talks to people
+    greet: Callable[[Urls, str], Awaitable[None]]  # called once everything answers
 
 
 def base_url(settings: Settings, listener: socket.socket) -> str:
@@ -39,9 +53,10 @@ def base_url(settings: Settings, listener: socket.socket) -> str:
 class Supervisor:
     """Holds the listening socket, the servers and the roles of one instance."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: Settings, clock: Clock, crew: Crew) -> None:
         self._settings = settings
         self._clock = clock
+        self._crew = crew
         self._data = DataDir(settings.storage.data_dir)
         self._ledger = Ledger(self._data.run / "children.json")
         self._servers = Servers(settings, self._data, self._ledger, clock)
@@ -56,16 +71,12 @@ class Supervisor:
         inner = open_unix_socket(self._data.api_socket, self._servers.account)
         self._sockets = [door, inner]
         self._fresh_metrics()
-        urls = await self._servers.start()
+        urls, _ = await asyncio.gather(self._servers.start(), self._load())
         await self._migrate(urls)
         url = base_url(self._settings, door)
-        # In the order in which they stop: first whoever talks to people.
-        for role, listener, arguments in (
-            ("proxy", door, ("--api-socket", str(self._data.api_socket))),
-            ("api", inner, ()),
-            ("coordinator", None, ()),
-        ):
-            child = Child(self._role(role, listener, arguments, urls), self._ledger, self._clock)
+        listeners = {"proxy": door, "api": inner}
+        for role in self._crew.roles:
+            child = Child(self._role(role, listeners.get(role), urls), self._ledger, self._clock)
             child.start()
             self._roles.append(child)
         await self._wait_ready(door)
@@ -77,16 +88,24 @@ class Supervisor:
         folder = self._data.run / "metrics"
         for old in folder.glob("*.db"):
             old.unlink(missing_ok=True)
-        os.environ[metrics.MULTIPROC] = str(folder)
+        os.environ[METRICS_DIR] = str(folder)
+
+    async def _load(self) -> None:
+        """What the roles are made of. Nothing of it can be garbage."""
+        gc.disable()
+        for module in self._crew.modules:
+            await self._clock.sleep(0)  # the servers' start goes on in between
+            importlib.import_module(module)
+        gc.freeze()
+        gc.enable()
 
     async def _migrate(self, urls: Urls) -> None:
         if self._settings.storage.database_url is None:
             for migration in await migrate.migrate(urls.database):
                 log.info("Migrated the database", version=migration.version, name=migration.name)
 
-    def _role(self, role: str, listener: socket.socket | None, arguments: tuple[str, ...], urls: Urls) -> Spec:
-        fds = (listener.fileno(),) if listener else ()
-        fd_argument = ("--fd", str(listener.fileno())) if listener else ()
+    def _role(self, role: str, listener: socket.socket | None, urls: Urls) -> Spec:
+        work = self._crew.roles[role]
         account = None if role in PRIVILEGED_ROLES else self._servers.account
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("CODEHUB_")},
@@ -98,11 +117,11 @@ class Supervisor:
         }
         return Spec(
             role,
-            (sys.executable, "-m", "codehub", role, *fd_argument, *arguments),
+            functools.partial(work, listener.fileno()) if listener else work,
             account,
             view_for(account, [*needed_trees(), self._data.root, self._data.run]),
             environment,
-            fds,
+            (listener.fileno(),) if listener else (),
             directory=self._data.run,
             stop_seconds=self._settings.server.drain_seconds + 5,
         )
@@ -143,8 +162,8 @@ class Supervisor:
         await self._servers.stop()
 
 
-async def serve(settings: Settings, clock: Clock, greet: Callable[[Urls, str], Awaitable[None]]) -> None:
-    """Run until told to stop. `greet` is called once everything answers: it speaks to whoever started us."""
+async def serve(settings: Settings, clock: Clock, crew: Crew) -> None:
+    """Run until told to stop."""
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
@@ -152,9 +171,9 @@ async def serve(settings: Settings, clock: Clock, greet: Callable[[Urls, str], A
     lock = data.lock()
     try:
         data.prepare(service_account(settings.server.user))
-        supervisor = Supervisor(settings, clock)
+        supervisor = Supervisor(settings, clock, crew)
         try:
-            await _run_until(told_to_stop, _run(supervisor, greet))
+            await _run_until(told_to_stop, _run(supervisor, crew))
         finally:
             log.info("Stopping")
             await supervisor.stop()
@@ -162,8 +181,8 @@ async def serve(settings: Settings, clock: Clock, greet: Callable[[Urls, str], A
         os.close(lock)
 
 
-async def _run(supervisor: Supervisor, greet: Callable[[Urls, str], Awaitable[None]]) -> None:
-    await greet(*await supervisor.start())
+async def _run(supervisor: Supervisor, crew: Crew) -> None:
+    await crew.greet(*await supervisor.start())
     await asyncio.Event().wait()
 
 
