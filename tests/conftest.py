@@ -31,8 +31,8 @@ _runner: Runner | None = None
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: much of what is tested waits for processes and clocks."""
-    return len(os.sched_getaffinity(0)) + 1
+    """More than there are cores: much of what is tested waits for processes and clocks."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def _is_worker(session_config: pytest.Config) -> bool:

@@ -5,6 +5,7 @@ Everything heavy is imported where it is used: a role starts with its own weight
 
 import asyncio
 import functools
+import gc
 import pathlib
 import sys
 from collections.abc import Callable
@@ -42,6 +43,7 @@ LIGHT = {"serve", "api", "proxy", "coordinator", "hold"}  # start often, or have
 
 
 def main() -> None:
+    gc.disable()  # until `load_settings`: nothing of what is loaded can be garbage
     if not LIGHT.intersection(sys.argv[1:2]):
         add_commands()
     _saying_errors(app)

@@ -1,5 +1,6 @@
 """The first steps of every process: settings are read, and logs take their form. Used by `cli` and `command`."""
 
+import gc
 import os
 import resource
 
@@ -9,6 +10,8 @@ from codehub.settings import Settings
 
 
 def load_settings(role: str) -> Settings:
+    gc.freeze()
+    gc.enable()
     settings = config.load()
     logs.configure(settings.log, role)
     for name in config.unknown_names(os.environ):

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import redis.asyncio
-from starlette.requests import Request
 
 from codehub.activity.service import Activity
 from codehub.audit.service import AuditLog
@@ -26,6 +26,9 @@ from codehub.workspaces import events
 from codehub.workspaces.entering import Entering
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.timetable import Timetable
+
+if TYPE_CHECKING:  # commands have services too, and no requests
+    from starlette.requests import Request
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Services:
     timetable: Timetable
     activity: Activity
 
-    def base_url(self, request: Request) -> str:
+    def base_url(self, request: "Request") -> str:
         """Where this person reached us, for links we hand out."""
         return (self.settings.server.public_url or str(request.base_url)).rstrip("/")
 

@@ -18,7 +18,6 @@ from codehub.workspaces import store
 from codehub.workspaces.model import Phase
 from codehub.workspaces.store import sql
 from codehub.workspaces.timetable import Timetable
-from codehub.workspaces.view import show
 
 log = logs.get()
 CHANNEL = "codehub_workspaces"
@@ -148,6 +147,8 @@ class Relay:
 
 async def read_events(c: Connection, after: Position, timetable: Timetable) -> tuple[list[Event], Position]:
     """The next events and where they end. A workspace that changed several times is shown once, as it is now."""
+    from codehub.workspaces.view import show  # noqa: PLC0415 (brings pydantic, which no command needs)
+
     found = await c.fetch(sql.events_after, after[0], after[1], READ_AT_ONCE)
     if not found:
         return [], after
