@@ -22,7 +22,7 @@ import aiohttp
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
-from tests.browser.conftest import FLAGS, IN_ONE_LOOP, WAIT_MS, find_chromium, find_code_server
+from tests.browser.conftest import FLAGS, IN_ONE_LOOP, WAIT_MS, WHOLE, find_chromium, find_code_server
 from tests.platform import ADMIN_TOKEN, Platform, a_place, running
 
 pytestmark = [IN_ONE_LOOP, pytest.mark.soak]
@@ -69,7 +69,7 @@ async def a_browser(port: int = 0) -> AsyncIterator[Browser]:
     names = "--host-resolver-rules=MAP codehub.test 127.0.0.1"
     trusted = f"--unsafely-treat-insecure-origin-as-secure=http://codehub.test:{port}"
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=[*FLAGS, names, trusted])
+        browser = await playwright.chromium.launch(executable_path=find_chromium(*WHOLE), args=[*FLAGS, names, trusted])
         yield browser
         await browser.close()
 
