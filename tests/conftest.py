@@ -1,15 +1,17 @@
 """Fixtures: servers once per run, a fresh database and an empty Redis per test, virtual time."""
 
+import asyncio
 import compileall
 import functools
 import gc
 import os
 import pathlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 import redis.asyncio
+import uvloop
 from xdist.scheduler import LoadScopeScheduling
 
 import codehub
@@ -78,8 +80,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingSched
     return SharingScheduling(config, log)
 
 
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What the roles run on."""
+    return {"uvloop": uvloop.new_event_loop}
+
+
 def pytest_collection_finish() -> None:
-    gc.freeze()  # modules and tests stay to the end: the collector need not look at them again and again
+    """Modules and tests stay to the end: the collector need not look at them again and again."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -116,7 +116,7 @@ async def _output(step: Step) -> AsyncIterator[str]:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        umask=0o022,
+        preexec_fn=lambda: os.umask(0o022),  # workspaces' users read what is installed (uvloop knows no `umask=`)
     )
     assert process.stdout  # noqa: S101 (asked for above)
     last = ""
