@@ -80,9 +80,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingSched
     return SharingScheduling(config, log)
 
 
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What the roles run on."""
-    return {"uvloop": uvloop.new_event_loop}
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What the roles run on; but not where processes are started by the hundred: it copies this large one for each."""
+    starts_many = item.path.parent.name in {"archives", "contracts", "runtimes"}
+    return {"loop": asyncio.new_event_loop if starts_many else uvloop.new_event_loop}
 
 
 def pytest_collection_finish() -> None:
