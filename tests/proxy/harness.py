@@ -139,7 +139,8 @@ class Upstream:
             self._script(peer, self)
 
     def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR) if self._listener.family == socket.AF_INET else None
+        self._listener.shutdown(socket.SHUT_RDWR)  # or its thread would go on waiting at a number that others get
+        self._thread.join(PATIENCE)
         self._listener.close()
         for peer in self._open:
             with contextlib.suppress(OSError):
