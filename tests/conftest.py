@@ -63,10 +63,15 @@ def pytest_configure_node(node: Any) -> None:
 
 
 class SharingScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """What is made once per file (mostly a whole platform) is made once: all its tests go to one worker, and first."""
+    """What is made once per file (mostly a whole platform) is made once: all its tests go to one worker, and first.
+
+    So do all that use a browser, and there is one.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
+        if file.startswith("tests/browser/"):
+            return "tests/browser"
         return file if _shares(file) else nodeid
 
 

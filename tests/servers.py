@@ -51,7 +51,7 @@ class TestServers:
 def place_for_data() -> pathlib.Path:
     """Where data directories of tests go: into memory, if there is enough; making a file takes a tenth of the time.
 
-    Tests of what is done to people's files (archives, homes, runtimes) are not here but on a disk like theirs.
+    Tests of what is done to people's files (archives, homes, runtimes) and of what survives are on a disk like theirs.
     """
     try:
         found = os.statvfs(MEMORY)
