@@ -123,14 +123,13 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def redis_url(servers: TestServers) -> AsyncIterator[str]:
+async def redis_url(servers: TestServers) -> str:
     """An empty Redis database of this worker."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
     url = servers.redis(int(worker.removeprefix("gw")) % 16)
     async with redis.asyncio.Redis.from_url(url) as client:
         await client.flushdb()
-        yield url
-        await client.flushdb()
+    return url
 
 
 @pytest.fixture
