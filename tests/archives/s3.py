@@ -64,6 +64,16 @@ def free_ports(count: int) -> list[int]:
 def running_server() -> Iterator[S3Server]:
     folder = Path(tempfile.mkdtemp(prefix="codehub-s3-"))
     (folder / "s3.json").write_text(json.dumps(_CONFIG))
+    process, server = _start(folder)
+    try:
+        yield server
+    finally:
+        _end(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(folder: Path, tries: int = 5) -> "tuple[subprocess.Popen[bytes], S3Server]":
+    """It opens its ports one after the other, over seconds: another process may have had one before. Then again."""
     names = ["master.port", "volume.port", "filer.port", "s3.port"]
     names += [f"{name}.grpc" for name in names]
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -73,14 +83,20 @@ def running_server() -> Iterator[S3Server]:
     command += [f"-{name}={port}" for name, port in ports.items()]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    server = S3Server(ports["s3.port"], ports["filer.port"])
     try:
-        server = S3Server(ports["s3.port"], ports["filer.port"])
         _wait_until_it_stores(server, process, folder / "log")
-        yield server
-    finally:
-        process.send_signal(signal.SIGKILL)  # it does not end by asking
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        _end(process)
+        if tries > 1 and "address already in use" in (folder / "log").read_text(errors="replace"):
+            return _start(folder, tries - 1)
+        raise
+    return process, server
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.send_signal(signal.SIGKILL)  # it does not end by asking
+    process.wait()
 
 
 def _wait_until_it_stores(server: S3Server, process: "subprocess.Popen[bytes]", log: Path) -> None:
