@@ -4,12 +4,14 @@ Everything heavy is imported where it is used: a role starts with its own weight
 """
 
 import asyncio
+import contextlib
 import functools
 import gc
+import os
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 import uvloop
@@ -46,7 +48,19 @@ def main() -> None:
     gc.disable()  # until `load_settings`: nothing of what is loaded can be garbage
     if not LIGHT.intersection(sys.argv[1:2]):
         add_commands()
-    _saying_errors(app)
+    try:
+        _saying_errors(app)
+    except SystemExit as e:
+        _leave(e.code if isinstance(e.code, int) else int(e.code is not None))
+    _leave(0)
+
+
+def _leave(code: int) -> NoReturn:
+    """At once: a library's thread that still waits for a server would meet the end of Python, and abort."""
+    with contextlib.suppress(BrokenPipeError):  # whoever read us has gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _saying_errors(work: Callable[..., None], *arguments: object) -> None:
