@@ -139,7 +139,12 @@ async def test_the_end_of_a_child_is_seen_as_it_was(program: Any, code: int, tmp
 
 @pytest.mark.parametrize(
     ("program", "words"),
-    [(lambda: 1 / 0, "ZeroDivisionError"), (("/nonexistent",), "could not be started"), (("/etc",), "PermissionError")],
+    [
+        (lambda: 1 / 0, "ZeroDivisionError"),
+        (("/nonexistent",), "could not be started"),
+        (("/etc",), "Permission denied"),
+        (lambda: pathlib.Path("/nonexistent").stat(), "Traceback"),
+    ],
 )
 async def test_what_went_wrong_is_said_in_its_log(program: Any, words: str, tmp_path: pathlib.Path) -> None:
     await spawn(Spec("child", program, None, log_file=tmp_path / "log")).wait()

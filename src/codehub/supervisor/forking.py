@@ -108,7 +108,7 @@ def _live(spec: Spec, parent: int, mask: set[int | signal.Signals]) -> NoReturn:
         enter(spec.account, spec.view, parent, spec.stop_signal)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if isinstance(spec.program, tuple):
-            _become(spec.program, spec.environment, spec.pass_fds)
+            _become(spec.name, spec.program, spec.environment, spec.pass_fds)
         _libc.prctl(PR_SET_NAME, f"codehub-{spec.name}".encode(), 0, 0, 0)
         os.environ.clear()
         os.environ.update(spec.environment)
@@ -116,9 +116,6 @@ def _live(spec: Spec, parent: int, mask: set[int | signal.Signals]) -> NoReturn:
         code = 0
     except SystemExit as e:
         code = e.code
-    except FileNotFoundError as e:
-        log.warning("Process could not be started", process=spec.name, error=str(e))
-        code = NOT_FOUND
     except BaseException:  # whatever it is, it is said once, here
         log.exception("Process failed", process=spec.name)
     finally:
@@ -146,13 +143,17 @@ def _take_streams(log_file: pathlib.Path | None) -> None:
         os.close(output)
 
 
-def _become(command: tuple[str, ...], environment: Mapping[str, str], pass_fds: tuple[int, ...]) -> NoReturn:
+def _become(name: str, command: tuple[str, ...], environment: Mapping[str, str], pass_fds: tuple[int, ...]) -> NoReturn:
     """Our other files close by themselves with the change of program."""
     for fd in pass_fds:
         os.set_inheritable(fd, True)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # which Python ignores, and programs do not expect
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    os.execve(command[0], command, environment)  # noqa: S606 (there is no shell in between)
+    try:
+        os.execve(command[0], command, environment)  # noqa: S606 (there is no shell in between)
+    except OSError as e:
+        log.warning("Process could not be started", process=name, error=str(e))
+        sys.exit(NOT_FOUND)
 
 
 def _blank_files(keep: set[int]) -> None:
