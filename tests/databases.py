@@ -112,7 +112,7 @@ async def _empty(servers: TestServers, name: str) -> bool:
         deletions = "; ".join(f'DELETE FROM "{table}"' for table in used)
         await connection.execute(f"{REWIND}; {deletions}")
         return await _look(connection, _like[0].filled) == _like[0]
-    except (asyncpg.PostgresError, OSError):
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
         return False
 
 
