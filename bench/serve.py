@@ -21,7 +21,8 @@ from collections.abc import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from tests.platform import CODEHUB, Platform, a_place, clean_environment
+from tests.places import a_place
+from tests.platform import CODEHUB, Platform, clean_environment
 
 from codehub.embedded.datadir import DataDir
 

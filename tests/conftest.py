@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import pathlib
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -23,11 +24,15 @@ from codehub.settings import LogConfig, Settings
 from codehub.startup import allow_many_connections
 from codehub.wiring import Services, open_services
 from tests import databases
-from tests.platform import Platform, a_place
+from tests.archives import s3
+from tests.places import a_place
+from tests.platform import Platform
 from tests.servers import Runner, TestServers
 from tests.virtual_time import ManualClock
 
 ROOT = pathlib.Path(__file__).parents[1]
+LONG = {"tests/web/test_schema.py"}
+S3 = re.compile(r"[^a-z]s3[^a-z]")
 _SERVERS = pytest.StashKey[TestServers]()
 _runner: Runner | None = None
 
@@ -65,14 +70,16 @@ def pytest_configure_node(node: Any) -> None:
 class SharingScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """What is made once per file (mostly a whole platform) is made once: all its tests go to one worker, and first.
 
-    So do all that use a browser, and there is one.
+    So do all that use a browser, or an S3 server, and there is one. And what takes longest does not come last.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         if file.startswith("tests/browser/"):
             return "tests/browser"
-        return file if _shares(file) else nodeid
+        if S3.search(nodeid):
+            return "s3"
+        return file if file in LONG or _shares(file) else nodeid
 
 
 @functools.cache
@@ -160,6 +167,13 @@ def settings(database_url: str, redis_url: str, tmp_path: pathlib.Path) -> Setti
 async def services(settings: Settings, clock: ManualClock) -> AsyncIterator[Services]:
     async with open_services(settings, clock) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[s3.S3Server]:
+    """For tests that have it in their name: they all go to one worker."""
+    with s3.running_server() as server:
+        yield server
 
 
 @pytest.fixture

@@ -6,11 +6,9 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, ClassVar
@@ -19,7 +17,7 @@ import aiohttp
 
 from codehub.runtimes import records
 from codehub.runtimes.layout import Layout
-from tests.servers import copy_seed, place_for_data
+from tests.servers import copy_seed
 
 CODEHUB = (sys.executable, "-m", "codehub")
 ADMIN_TOKEN = "an-admin-token-for-tests"
@@ -161,17 +159,6 @@ def descendants(pid: int) -> list[int]:
         frontier = {child for child, parent in parents.items() if parent in frontier}
         found += sorted(frontier)
     return found
-
-
-@contextlib.contextmanager
-def a_place(*, on_disk: bool = False) -> Iterator[pathlib.Path]:
-    """A folder with a short path that an unprivileged account can reach, unlike pytest's own; gone afterwards."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-", dir=None if on_disk else place_for_data()))
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

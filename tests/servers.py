@@ -26,10 +26,9 @@ from codehub.embedded.datadir import DataDir
 from codehub.supervisor.privileges import service_account
 from codehub.supervisor.processes import Ledger
 from codehub.supervisor.servers import Servers, Urls
+from tests.places import place_for_data
 
 TEMPLATE = "codehub"  # migrated, and empty: nobody connects to it
-MEMORY = pathlib.Path("/dev/shm")  # a file system in memory, on most machines
-MEMORY_NEEDED = 4 * 2**30
 
 
 @dataclass(frozen=True)
@@ -46,20 +45,6 @@ class TestServers:
 
     def redis(self, number: int) -> str:
         return f"{self.redis_url}?db={number}"
-
-
-def place_for_data() -> pathlib.Path:
-    """Where data directories of tests go: into memory, if there is enough; making a file takes a tenth of the time.
-
-    Tests of what is done to people's files (archives, homes, runtimes) and of what survives are on a disk like theirs.
-    """
-    try:
-        found = os.statvfs(MEMORY)
-    except OSError:
-        return pathlib.Path(tempfile.gettempdir())
-    enough = found.f_bavail * found.f_frsize >= MEMORY_NEEDED and os.access(MEMORY, os.W_OK)
-    programs_may_run = not found.f_flag & os.ST_NOEXEC
-    return MEMORY if enough and programs_may_run else pathlib.Path(tempfile.gettempdir())
 
 
 class Runner:

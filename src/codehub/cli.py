@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import functools
 import gc
+import importlib
 import os
 import pathlib
 import sys
@@ -41,13 +42,20 @@ LOADED_ONCE = (
     "codehub.greeting",
     "codehub.web.role",
 )
-LIGHT = {"serve", "api", "proxy", "coordinator", "hold"}  # start often, or have to start soon
+BROUGHT = {  # by capabilities; loaded when asked for
+    "backup": ("codehub.backup.cli", "backup", OPERATE),
+    "restore": ("codehub.backup.cli", "restore", OPERATE),
+    "doctor": ("codehub.doctor.cli", "doctor", OPERATE),
+    "gc": ("codehub.coordinator.gc_cli", "collect", OPERATE),
+    "workspace": ("codehub.activity.cli", "workspaces", PEOPLE),
+    "user": ("codehub.auth.cli", "users", PEOPLE),
+    "token": ("codehub.auth.cli", "tokens", PEOPLE),
+}
 
 
 def main() -> None:
     gc.disable()  # until `load_settings`: nothing of what is loaded can be garbage
-    if not LIGHT.intersection(sys.argv[1:2]):
-        add_commands()
+    add_commands("".join(sys.argv[1:2]))
     try:
         _saying_errors(app)
     except SystemExit as e:
@@ -206,19 +214,18 @@ def ide_install(
     typer.echo(f"Installed: {where}")
 
 
-def add_commands() -> None:
-    """All that is no role: what capabilities bring along."""
-    from codehub.activity import cli as _why  # noqa: F401, PLC0415
-    from codehub.auth.cli import tokens, users  # noqa: PLC0415
-    from codehub.backup.cli import backup, restore  # noqa: PLC0415
-    from codehub.coordinator.gc_cli import collect  # noqa: PLC0415
-    from codehub.doctor.cli import doctor  # noqa: PLC0415
-    from codehub.workspaces.points_cli import app as workspaces  # noqa: PLC0415
+app.add_typer(ide, name="ide", rich_help_panel=OPERATE)
 
-    for command in (backup, restore, doctor):
-        app.command(rich_help_panel=OPERATE)(command)
-    app.command("gc", rich_help_panel=OPERATE)(collect)
-    app.add_typer(ide, name="ide", rich_help_panel=OPERATE)
-    app.add_typer(workspaces, name="workspace", rich_help_panel=PEOPLE)
-    app.add_typer(users, name="user", rich_help_panel=PEOPLE)
-    app.add_typer(tokens, name="token", rich_help_panel=PEOPLE)
+
+def add_commands(asked: str) -> None:
+    """What capabilities bring along: the one that is asked for; all of them for whoever looks for help."""
+    own = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    if asked in own | {"--version"}:
+        return
+    for name in [asked] if asked in BROUGHT else BROUGHT:
+        module, thing, panel = BROUGHT[name]
+        command = getattr(importlib.import_module(module), thing)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=panel)
+        else:
+            app.command(name, rich_help_panel=panel)(command)

@@ -4,6 +4,7 @@ import asyncio
 import getpass
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.clock import SystemClock
@@ -12,7 +13,9 @@ from codehub.embedded.datadir import DataDir
 from codehub.settings import Settings
 from codehub.startup import load_settings
 from codehub.supervisor.servers import Urls, reachable
-from codehub.wiring import Services, open_services
+
+if TYPE_CHECKING:
+    from codehub.wiring import Services
 
 
 def operator() -> Caller:
@@ -45,7 +48,9 @@ def with_servers(work: Callable[[Settings, Urls], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def with_services(work: Callable[[Services], Awaitable[None]]) -> None:
+def with_services(work: "Callable[[Services], Awaitable[None]]") -> None:
+    from codehub.wiring import open_services  # noqa: PLC0415 (who only moves data need not load all)
+
     async def run(settings: Settings, urls: Urls) -> None:
         if settings.storage.database_url is None:
             await migrate.migrate(urls.database)

@@ -11,7 +11,8 @@ from codehub.clock import SystemClock
 from codehub.runtimes.base import ExecResult
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import RuntimeConfig
-from tests.platform import Platform, a_place, codehub, running
+from tests.places import a_place
+from tests.platform import Platform, codehub, running
 
 ALONE = """
 title = "A terminal without a network"

@@ -21,7 +21,8 @@ from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import RuntimeConfig
 from tests.activity import ides
 from tests.activity.chromium import Browser, Tab, browser
-from tests.platform import Platform, a_place, running
+from tests.places import a_place
+from tests.platform import Platform, running
 
 pytestmark = pytest.mark.soak
 IDE_DIR = os.environ.get("CODEHUB_TEST_IDE_DIR")

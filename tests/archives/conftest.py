@@ -1,4 +1,4 @@
-"""A home, stores of both kinds, and a real S3 server once per process."""
+"""A home, and stores of both kinds: files, and a real S3 server."""
 
 import functools
 import os
@@ -52,12 +52,6 @@ def large_home(folder: Path) -> Path:
 def staging(folder: Path) -> Path:
     (folder / "staging").mkdir()
     return folder / "staging"
-
-
-@pytest.fixture(scope="session")
-def s3_server() -> Iterator[s3.S3Server]:
-    with s3.running_server() as server:
-        yield server
 
 
 def point_at(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from codehub.runtimes.layout import Layout
 from tests.archives import trees
-from tests.platform import Platform, a_place, codehub
+from tests.places import a_place
+from tests.platform import Platform, codehub
 from tests.workspaces.ides import write_templates
 from tests.workspaces.test_lifecycle import _purge_everything, api, create, until, visiting, want
 

@@ -17,7 +17,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 
 from codehub.templates import programs
-from tests.platform import Platform, a_place, running
+from tests.places import a_place
+from tests.platform import Platform, running
 from tests.workspaces.ides import write_templates
 
 IN_ONE_LOOP = pytest.mark.asyncio(loop_scope="session")

@@ -7,7 +7,8 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab
-from tests.platform import Platform, a_place, running
+from tests.places import a_place
+from tests.platform import Platform, running
 
 pytestmark = IN_ONE_LOOP
 # An IDE that serves whatever is asked of it as a page with nothing on it: the tests bring the scripts.

@@ -23,7 +23,8 @@ import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
 from tests.browser.conftest import FLAGS, IN_ONE_LOOP, WAIT_MS, WHOLE, find_chromium, find_code_server
-from tests.platform import ADMIN_TOKEN, Platform, a_place, running
+from tests.places import a_place
+from tests.platform import ADMIN_TOKEN, Platform, running
 
 pytestmark = [IN_ONE_LOOP, pytest.mark.soak]
 expect.set_options(timeout=WAIT_MS)

@@ -14,7 +14,7 @@ from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.process import ProcessRuntime
 from codehub.supervisor.privileges import service_account
 from codehub.templates.model import Template
-from tests.platform import a_place
+from tests.places import a_place
 
 T = TypeVar("T")
 # Namespaces are tested everywhere; bubblewrap where it is installed, which `make test` says at its start.

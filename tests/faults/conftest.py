@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.platform import a_place
+from tests.places import a_place
 
 
 @pytest.fixture

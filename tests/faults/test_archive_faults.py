@@ -11,13 +11,11 @@ from codehub.runtimes.layout import Layout
 from codehub.workspaces.errors import DataLostError
 from codehub.workspaces.model import Desired, Phase
 from tests.archives import s3, trees
-from tests.archives.conftest import s3_server
 from tests.faults.dying_keeper import line_of
 from tests.faults.keeper_stage import KeeperStage, keeper_stage
 from tests.faults.test_killed_coordinator import MINA, PATIENCE
 from tests.servers import TestServers
 
-__all__ = ["s3_server"]
 SMALL = 100_000  # bytes; the home's noise alone is three times that, and does not compress
 
 
@@ -64,7 +62,7 @@ async def test_a_full_disk_while_archiving_leaves_the_home_and_while_restoring_t
         await stage.same(id_, picture)
 
 
-async def test_an_object_store_that_is_away_or_slow_loses_nothing(
+async def test_an_s3_store_that_is_away_or_slow_loses_nothing(
     servers: TestServers, data_dir: pathlib.Path, s3_server: s3.S3Server
 ) -> None:
     async with keeper_stage(servers, data_dir.parent / "stage") as stage:

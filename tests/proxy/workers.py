@@ -1,7 +1,6 @@
-"""`run_workers` as a process of its own, on a socket that the test holds: what `codehub proxy` runs."""
+"""The workers of `codehub proxy`, on a socket that the test holds. `proxy_process` is what it starts."""
 
 import contextlib
-import os
 import pathlib
 import signal
 import socket
@@ -10,10 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 
-from codehub import logs
-from codehub import settings as config
-from codehub.clock import SystemClock
-from codehub.proxy import role
 from tests.platform import descendants
 from tests.proxy.harness import PATIENCE
 
@@ -30,7 +25,7 @@ class Workers:
         listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port: int = listener.getsockname()[1]
         arguments = [str(listener.fileno()), upstream, str(count), str(drain_seconds)]
-        command = [sys.executable, "-m", "tests.proxy.workers", *arguments]
+        command = [sys.executable, "-m", "tests.proxy.proxy_process", *arguments]
         self.parent = subprocess.Popen(command, pass_fds=[listener.fileno()])
         listener.close()  # theirs alone from here on
         self._count = count
@@ -65,17 +60,3 @@ def memory(pid: int, what: str = "VmHWM") -> int:
     """Bytes; by default the most there ever were."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(status.partition(f"{what}:")[2].split()[0]) * 1024
-
-
-def main() -> None:
-    fd, upstream, count, drain_seconds = sys.argv[1:]
-    env = {"CODEHUB_DATA_DIR": os.path.dirname(upstream), "CODEHUB_DRAIN_SECONDS": drain_seconds}  # noqa: PTH120
-    settings = config.load({**env, "CODEHUB_LOG_LEVEL": "error"})
-    logs.configure(settings.log, "proxy")
-    listener = socket.socket(fileno=int(fd))
-    listener.setblocking(False)
-    role.run_workers(settings, SystemClock(), listener, pathlib.Path(upstream), workers=int(count))
-
-
-if __name__ == "__main__":
-    main()

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.platform import ADMIN_TOKEN, Platform, a_place, codehub, descendants, running
+from tests.places import a_place
+from tests.platform import ADMIN_TOKEN, Platform, codehub, descendants, running
 
 
 @pytest.fixture(scope="module")

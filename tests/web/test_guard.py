@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from codehub.web import guard
-from tests.platform import Platform, a_place, running
+from tests.places import a_place
+from tests.platform import Platform, running
 
 HEAD_SECONDS = 2.0
 

@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 
 from codehub.runtimes.layout import Layout
-from tests.platform import Platform, a_place, codehub, running
+from tests.places import a_place
+from tests.platform import Platform, codehub, running
 from tests.workspaces.ides import write_templates
 
 

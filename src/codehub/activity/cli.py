@@ -7,9 +7,10 @@ from rich.table import Table
 from codehub.command import operator, with_services
 from codehub.wiring import Services
 from codehub.workspaces import cli
+from codehub.workspaces.points_cli import app as workspaces
 
 
-@cli.app.command("why")
+@workspaces.command("why")
 def why(which: cli.WHICH) -> None:
     """Why it sleeps, or does not, and when it will."""
 

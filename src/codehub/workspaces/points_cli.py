@@ -20,7 +20,6 @@ from codehub.wiring import Services
 from codehub.workspaces import cli, downloads
 from codehub.workspaces.model import Desired, Phase, RestorePoint, Workspace
 
-app = cli.app  # one more part of `codehub workspace`
 EVERY = 1_000
 
 
