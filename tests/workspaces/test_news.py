@@ -1,17 +1,24 @@
 """What changed, in an order in which nothing can appear behind what was read."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
 import asyncpg
 from asyncpg.transaction import Transaction
 
+from codehub.auth.model import ALL_SCOPES, Caller, Role
+from codehub.command import operator
 from codehub.db import Database
-from codehub.workspaces import routing
+from codehub.wiring import Services
+from codehub.workspaces import routing, store
+from codehub.workspaces.model import Desired
+from codehub.workspaces.service import NewWorkspace
 from tests.servers import TestServers
 
 SAY = "INSERT INTO workspace_events (at, workspace_id, owner) VALUES (now(), $1, 'mina')"
 WRITE = "SELECT pg_current_xact_id()"  # what every transaction has that wrote something
+BUSY = f"DO $$ BEGIN FOR i IN 1..1000 LOOP PERFORM ({WRITE}); COMMIT; END LOOP; END $$"
 START = ("0", 0)
 
 
@@ -55,3 +62,41 @@ async def test_a_long_transaction_in_another_database_of_the_server_holds_up_not
             await c.execute(SAY, "ours")
             assert (await routing.changed_since(c, START))[0] == {"ours"}
     await stranger.close()
+
+
+async def test_nor_do_a_thousand_short_ones(database: Database, servers: TestServers) -> None:
+    """One that ends while we look has been seen to be a stranger's before."""
+    done = asyncio.Event()
+
+    async def work() -> None:
+        stranger = await asyncpg.connect(servers.database("postgres"))
+        while not done.is_set():
+            await stranger.execute(BUSY)
+        await stranger.close()
+
+    strangers = [asyncio.create_task(work()) for _ in range(2)]
+    read = []
+    async with database.connection() as c:
+        position = START
+        for number in range(100):
+            await c.execute(SAY, f"w{number}")
+            ids, position = await routing.changed_since(c, position)
+            read.append(ids)
+    done.set()
+    await asyncio.gather(*strangers)
+    assert read == [{f"w{number}"} for number in range(100)]
+
+
+async def test_all_that_is_new_is_read_however_often_one_workspace_changed(services: Services) -> None:
+    await services.people.create_user(operator(), "mina", Role.LEARNER)
+    mina = Caller("mina", Role.LEARNER, ALL_SCOPES)
+    w = await services.workspaces.create(mina, NewWorkspace("lab", "terminal", Desired.STANDBY))
+    relay = services.relay
+    assert not await relay._read()
+    async with services.database.transaction() as c:
+        await c.executemany(SAY, [(w.id,)] * (2 * store.EVENTS_AT_ONCE + 1))  # type: ignore[attr-defined]
+        end = await c.fetchval("SELECT max(id) FROM workspace_events")
+    while await relay._read():
+        pass
+    assert relay._position
+    assert relay._position[1] == end

@@ -16,17 +16,14 @@ from codehub.db import Connection, Database
 from codehub.errors import UnavailableError
 from codehub.workspaces import store
 from codehub.workspaces.model import Phase
-from codehub.workspaces.store import sql
+from codehub.workspaces.store import Position, sql
 from codehub.workspaces.timetable import Timetable
 
 log = logs.get()
 CHANNEL = "codehub_workspaces"
-READ_AT_ONCE = 1_000
 REMEMBER = 10_000  # events kept for subscribers that are slower than the news
 LOOK_SECONDS = 5.0  # how long a lost notification can delay an event
 TURN_SECONDS = 5.0  # how long a subscriber sleeps before it is asked whether it may still listen
-
-Position = tuple[str, int]  # (transaction, number), as in `Last-Event-ID: transaction-number`
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Event:
 
 
 def parse_position(last_event_id: str | None) -> Position | None:
-    """Where to resume; None when it is not one of ours."""
+    """Where to resume, from `transaction-number`; None when it is not one of ours."""
     transaction, _, number = (last_event_id or "").partition("-")
     if transaction.isdigit() and number.isdigit() and len(transaction) < 19 and len(number) < 19:
         return transaction, int(number)
@@ -97,13 +94,13 @@ class Relay:
             if self._position is None:
                 self._position = (await c.fetchval(sql.newest_event), 2**62)
             events, position = await read_events(c, self._position, self._timetable)
+        more, self._position = position != self._position, position
         if events:
-            self._position = position
             async with self._arrived:
                 self._ring.extend(events)
                 self._count += len(events)
                 self._arrived.notify_all()
-        return len(events) >= READ_AT_ONCE
+        return more
 
     async def subscribe(self, owner: str | None, since: Position | None) -> AsyncIterator[Event | None]:
         """Events of one owner (None: everybody's). None in between is a moment to look up."""
@@ -149,7 +146,7 @@ async def read_events(c: Connection, after: Position, timetable: Timetable) -> t
     """The next events and where they end. A workspace that changed several times is shown once, as it is now."""
     from codehub.workspaces.view import show  # noqa: PLC0415 (brings pydantic, which no command needs)
 
-    found = await c.fetch(sql.events_after, after[0], after[1], READ_AT_ONCE)
+    found = await store.events_after(c, after)
     if not found:
         return [], after
     last = {record["workspace_id"]: f"{record['xact']}-{record['event_id']}" for record in found}

@@ -152,9 +152,17 @@ SELECT id FROM workspaces
 WHERE observed_status IN ('STANDBY', 'RUNNING') AND (disk_measured_at IS NULL OR disk_measured_at < $1)
 ORDER BY disk_measured_at NULLS FIRST LIMIT $2;
 
+-- name: strangers
+-- Transactions under way in other databases of the same server.
+SELECT coalesce(array_agg(xid::text), '{}')
+FROM (SELECT backend_xid, datname FROM pg_stat_activity WHERE backend_xid IS NOT NULL
+      UNION ALL SELECT transaction, database FROM pg_prepared_xacts) AS open (xid, name)
+WHERE name <> current_database();
+
 -- name: events_after
--- Only as far as no older transaction is still open: an event can then never appear behind one that was read. Open
--- transactions of other databases on the same server do not count; one that cannot be placed does.
+-- Only as far as no older transaction is still open: an event can then never appear behind one that was read.
+-- Strangers do not count. They are looked up before this statement sees what is open: of those that began since, none
+-- is older than what was committed by then; looked up after it, one that had just ended would have held up everything.
 SELECT e.xact::text AS xact, e.id AS event_id, e.workspace_id, e.owner
 FROM workspace_events e
 WHERE (e.xact, e.id) > ($1::text::xid8, $2)
@@ -162,10 +170,7 @@ WHERE (e.xact, e.id) > ($1::text::xid8, $2)
       SELECT coalesce(
           (SELECT min(running)
            FROM pg_snapshot_xip(snapshot) AS running
-           WHERE NOT EXISTS (
-               SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-               WHERE l.locktype = 'transactionid' AND l.transactionid = running::xid
-                 AND l.mode = 'ExclusiveLock' AND l.granted AND a.datname <> current_database())),
+           WHERE running::xid <> ALL ($4::text[]::xid[])),
           pg_snapshot_xmax(snapshot))
       FROM pg_current_snapshot() AS snapshot)
 ORDER BY e.xact, e.id

@@ -6,10 +6,7 @@ from typing import Any
 
 from codehub.db import Connection
 from codehub.workspaces.model import Desired, Operation, Phase
-from codehub.workspaces.store import sql
-
-READ_AT_ONCE = 1_000
-Position = tuple[str, int]
+from codehub.workspaces.store import Position, events_after, sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +50,6 @@ async def newest(c: Connection) -> Position:
 
 async def changed_since(c: Connection, position: Position) -> tuple[set[str], Position]:
     """Ids of workspaces that changed, and where that list ends. Ask again until nothing is left."""
-    found = await c.fetch(sql.events_after, *position, READ_AT_ONCE)
+    found = await events_after(c, position)
     end = (found[-1]["xact"], found[-1]["event_id"]) if found else position
     return {record["workspace_id"] for record in found}, end
