@@ -289,7 +289,7 @@ def rich(*, with_xattrs: bool = True, levels: int = 30) -> Folder:
             b"closed": File(b"secret", Attributes(0o000)),
             b"set": File(b"#!", Attributes(0o6755, owner=(0o7777777 + 5, 2**32 - 2))),
             b"large": File(bytes(range(256)) * 12_000),
-            b"holes": Holes(50_000_000, ((0, b"start"), (20_000_000, b"middle" * 1000))),
+            b"holes": Holes(5_000_000, ((0, b"start"), (2_000_000, b"middle" * 1000))),
             b"all hole": Holes(1_000_000, ()),
             b"again": OtherName(0),
             b"link": Symlink(b"/etc/passwd"),

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tests.platform import descendants
 from tests.proxy.harness import PATIENCE
 
 
@@ -31,7 +30,8 @@ class Workers:
         self._count = count
 
     def pids(self) -> set[int]:
-        return set(descendants(self.parent.pid))
+        parent = self.parent.pid
+        return {int(pid) for pid in pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split()}
 
     def ready(self) -> None:
         wait_until("all workers", lambda: len(self.pids()) == self._count)
