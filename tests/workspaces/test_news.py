@@ -92,7 +92,8 @@ async def test_all_that_is_new_is_read_however_often_one_workspace_changed(servi
     mina = Caller("mina", Role.LEARNER, ALL_SCOPES)
     w = await services.workspaces.create(mina, NewWorkspace("lab", "terminal", Desired.STANDBY))
     relay = services.relay
-    assert not await relay._read()
+    while await relay._read():
+        pass
     async with services.database.transaction() as c:
         await c.executemany(SAY, [(w.id,)] * (2 * store.EVENTS_AT_ONCE + 1))  # type: ignore[attr-defined]
         end = await c.fetchval("SELECT max(id) FROM workspace_events")
