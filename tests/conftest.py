@@ -39,7 +39,7 @@ _runner: Runner | None = None
 
 def pytest_xdist_auto_num_workers() -> int:
     """More than there are cores: much of what is tested waits for processes and clocks."""
-    return len(os.sched_getaffinity(0)) + 2
+    return len(os.sched_getaffinity(0)) + 3
 
 
 def _is_worker(session_config: pytest.Config) -> bool:
