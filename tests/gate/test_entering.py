@@ -161,6 +161,8 @@ async def test_a_guest_comes_in_and_is_out_when_it_is_over(lab: Lab) -> None:
         shares = f"{lab.url}/api/v1/workspaces/{w.id}/shares"
         async with owner.post(shares, json={"user": "nobody-at-all"}) as answer:
             assert answer.status == 404
+        async with owner.post(shares, json={"user": "admin"}) as answer:
+            assert await problem(answer) == (409, "OWNS_IT_ALREADY")
         async with owner.post(shares, json={"user": "mina"}) as answer:
             assert answer.status == 204
         async with guest.get(f"{lab.url}/api/v1/workspaces?shared=true") as answer:

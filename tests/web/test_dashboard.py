@@ -254,7 +254,7 @@ async def test_lost_files_are_only_given_up_when_the_person_says_so(site: Site, 
 
 async def test_sharing_shows_it_to_the_guest_and_to_nobody_else(site: Site, mina: aiohttp.ClientSession) -> None:
     w = await make(site)
-    for user, problem in (("nobody-here", "NOBODY"), ("", "NOBODY"), ("mina", "OWNER")):
+    for user, problem in (("nobody-here", "NOBODY"), ("", "NOBODY"), ("mina", "OWNS_IT_ALREADY")):
         assert (await post(mina, f"/do/{w.id}/share", user=user, then="page"))[2]["problem"] == problem
     assert await post(mina, f"/do/{w.id}/share", user=" jun ", then="page") == (303, f"/workspaces/{w.id}", {})
     async with site.browser("jun") as jun:

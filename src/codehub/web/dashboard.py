@@ -183,7 +183,7 @@ def _back(path: str, **said: str | None) -> Response:
 def _code(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
-    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY", "owner": "OWNER"}
+    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY"}
     return fields.get(errors[0]["field"], error.code)
 
 
@@ -230,11 +230,9 @@ async def _restore(services: Services, caller: Caller, id_: str, form: Form) -> 
 
 
 async def _share(services: Services, caller: Caller, id_: str, form: Form) -> None:
-    guest = form.get("user", "").strip()
-    if guest == (await services.workspaces.get(caller, id_)).owner:
-        raise InvalidRequestError("it is theirs", field="owner")
+    await services.workspaces.get(caller, id_)
     try:
-        await services.entering.share(caller, id_, guest)
+        await services.entering.share(caller, id_, form.get("user", "").strip())
     except NotFoundError as e:  # it is there, so it is the guest who is not
         raise InvalidRequestError("there is nobody of that name", field="user") from e
 

@@ -11,9 +11,9 @@ from codehub.auth.model import Caller
 from codehub.auth.service import People
 from codehub.clock import Clock
 from codehub.db import Connection, Database, rows
-from codehub.errors import InvalidRequestError, NotFoundError
+from codehub.errors import NotFoundError
 from codehub.workspaces import store
-from codehub.workspaces.errors import NotIsolatedError
+from codehub.workspaces.errors import NotIsolatedError, OwnsItAlreadyError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.store import sql
@@ -66,13 +66,13 @@ class Entering:
 
     async def share(self, caller: Caller, id_: str, user: str) -> None:
         w = await self._workspaces.get(caller, id_)
+        if user == w.owner:
+            raise OwnsItAlreadyError(f"{user} owns it already")
         if not self._isolated:
             raise NotIsolatedError(
                 "workspaces have no origin of their own here, so a guest would run the owner's scripts as themselves: "
                 "set CODEHUB_WORKSPACE_DOMAIN"
             )
-        if user == w.owner:
-            raise InvalidRequestError(f"{user} owns it already", field="user")
         if not await self._people.is_active(user):
             raise NotFoundError(f"there is nobody called {user[:63]!r} who could come")
         async with self._database.transaction() as c:

@@ -50,6 +50,12 @@ class UnknownTemplateError(CodeHubError):
     title = "The request is not valid"
 
 
+class OwnsItAlreadyError(CodeHubError):
+    code = "OWNS_IT_ALREADY"
+    status = 409
+    title = "The workspace is theirs already"
+
+
 class NotIsolatedError(CodeHubError):
     """Without an origin per workspace a guest's browser would run the owner's scripts as the guest."""
 
