@@ -17,8 +17,8 @@ from codehub.errors import UnavailableError
 from codehub.gate.rules import Outcome
 from codehub.proxy.model import Forward
 from codehub.workspaces import routing
+from codehub.workspaces.model import Position
 from codehub.workspaces.routing import Entry
-from codehub.workspaces.store import Position
 
 log = logs.get()
 LOOK_SECONDS = 5.0

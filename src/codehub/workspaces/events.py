@@ -14,9 +14,9 @@ from codehub import logs
 from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import UnavailableError
-from codehub.workspaces import store
-from codehub.workspaces.model import Phase
-from codehub.workspaces.store import Position, sql
+from codehub.workspaces import routing, store
+from codehub.workspaces.model import Phase, Position
+from codehub.workspaces.store import sql
 from codehub.workspaces.timetable import Timetable
 
 log = logs.get()
@@ -92,7 +92,7 @@ class Relay:
         """Read on from where we are; True when there may be more."""
         async with self._database.connection() as c:
             if self._position is None:
-                self._position = (await c.fetchval(sql.newest_event), 2**62)
+                self._position = await routing.newest(c)
             events, position = await read_events(c, self._position, self._timetable)
         more, self._position = position != self._position, position
         if events:

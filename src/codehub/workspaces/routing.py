@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from codehub.db import Connection
-from codehub.workspaces.model import Desired, Operation, Phase
-from codehub.workspaces.store import Position, events_after, sql
+from codehub.workspaces.model import Desired, Operation, Phase, Position
+from codehub.workspaces.store import events_after, sql
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from codehub.workspaces.model import (
     Observed,
     Operation,
     Phase,
+    Position,
     RestorePoint,
     Workspace,
 )
@@ -21,7 +22,6 @@ from codehub.workspaces.model import (
 sql = Queries("codehub.workspaces")
 points = Queries("codehub.workspaces", "points.sql")
 After = tuple[datetime, str]
-Position = tuple[str, int]  # in the stream of events: transaction and number
 EVENTS_AT_ONCE = 1_000
 WORDS = {
     "observed_status": Observed,
