@@ -1,23 +1,16 @@
-"""Settings: read once by `cli`, from the environment and `codehub.toml`, into frozen groups that are handed around.
+"""The settings themselves, in frozen groups: each with its environment name, and its unit and reason as `help`.
 
-Each field carries its environment name, and its unit and reason as `help`; `codehub settings` and the docs print
-them from here. A wrong value ends the start with one line that names it.
+Read by `codehub.settings`, which everybody imports them from.
 """
 
 import dataclasses
-import difflib
 import os
 import pathlib
-import tomllib
-import types
-import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 from urllib.parse import urlsplit
-
-from codehub.errors import SettingsError
 
 Check = Callable[[Any], str | None]
 Network = IPv4Network | IPv6Network
@@ -343,121 +336,3 @@ class Settings:
     def secure(self) -> bool:
         """Do browsers come by TLS? Decides the cookies' names and flags."""
         return (self.server.public_url or "").startswith("https://")
-
-
-# Read by the command line and the supervisor themselves, before or beside the groups.
-OTHER_NAMES = {"CODEHUB_SETTINGS": "Path of the settings file; unset: `codehub.toml` in the current directory, if any."}
-
-
-def load(environ: Mapping[str, str] | None = None, file: pathlib.Path | None = None) -> Settings:
-    """Read the settings. The environment wins over the file, the file over the defaults."""
-    env = os.environ if environ is None else environ
-    path = file or _settings_file(env)
-    from_file = _read_file(path) if path else {}
-    groups = {f.name: _load_group(f.type, env, from_file, path) for f in dataclasses.fields(Settings)}
-    return Settings(**groups)
-
-
-def to_environ(settings: Settings) -> dict[str, str]:
-    """The same settings as environment variables, for child processes that may not read our files."""
-    result = {}
-    for group in dataclasses.fields(settings):
-        values = getattr(settings, group.name)
-        for field in dataclasses.fields(values):
-            value = getattr(values, field.name)
-            if value not in (None, ()):
-                result[field.metadata["env"]] = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return result
-
-
-def describe() -> list[tuple[str, str, str]]:
-    """(name, default, meaning) of every setting, for the docs and `codehub settings`."""
-    rows = []
-    for group in dataclasses.fields(Settings):
-        for field in dataclasses.fields(typing.cast("type", group.type)):
-            default = "" if field.default in (None, ()) else str(field.default)
-            rows.append((field.metadata["env"], default, field.metadata["help"]))
-    return rows + [(name, "", meaning) for name, meaning in OTHER_NAMES.items()]
-
-
-def unknown_names(environ: Mapping[str, str]) -> list[str]:
-    """CODEHUB_ names in the environment that mean nothing here: most likely spelling mistakes."""
-    known = {name for name, _, _ in describe()}
-    return sorted(name for name in environ if name.startswith("CODEHUB_") and name not in known)
-
-
-def suggestion(name: str) -> str:
-    close = difflib.get_close_matches(name, [known for known, _, _ in describe()], n=1)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
-def _settings_file(env: Mapping[str, str]) -> pathlib.Path | None:
-    if named := env.get("CODEHUB_SETTINGS"):
-        return pathlib.Path(named)
-    here = pathlib.Path("codehub.toml")
-    return here if here.is_file() else None
-
-
-def _read_file(path: pathlib.Path) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise SettingsError(f"cannot read the settings file {path}: {e.strerror}") from e
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-        raise SettingsError(f"{path} is not valid TOML: {e}") from e
-    known = {name for name, _, _ in describe()}
-    for name in values:
-        if name not in known:
-            raise SettingsError(f"{path}: unknown setting {name}{suggestion(name)}")
-    return values
-
-
-def _load_group(group: Any, env: Mapping[str, str], from_file: dict[str, Any], path: pathlib.Path | None) -> Any:
-    hints = typing.get_type_hints(group)
-    values = {}
-    for field in dataclasses.fields(group):
-        name = field.metadata["env"]
-        if env.get(name, "") != "":
-            values[field.name] = _parse(name, env[name], hints[field.name], field.metadata, where="")
-        elif name in from_file:
-            values[field.name] = _parse(name, from_file[name], hints[field.name], field.metadata, where=f" in {path}")
-        elif name == "CODEHUB_DATA_DIR":
-            values[field.name] = _default_data_dir(env)
-    return group(**values)
-
-
-def _parse(name: str, raw: Any, hint: Any, metadata: Mapping[str, Any], where: str) -> Any:
-    shown = "…" if metadata["secret"] else repr(raw)
-    try:
-        value = _convert(raw, hint)
-    except (ValueError, TypeError) as e:
-        raise SettingsError(f"{name}={shown}{where}: {e}") from e
-    complaint = metadata["check"](value) if metadata["check"] else None
-    if complaint:
-        raise SettingsError(f"{name}={shown}{where}: {complaint}")
-    return value
-
-
-def _convert(raw: Any, hint: Any) -> Any:
-    if isinstance(hint, types.UnionType):
-        hint = typing.get_args(hint)[0]
-    if hint is pathlib.Path:
-        return pathlib.Path(raw).expanduser().absolute()
-    if hint in (int, float):
-        try:
-            return hint(raw)
-        except ValueError:
-            raise ValueError(f"must be {'a whole number' if hint is int else 'a number'}") from None
-    if typing.get_origin(hint) is tuple:
-        parts = raw.split(",") if isinstance(raw, str) else raw
-        return tuple(ip_network(part.strip(), strict=False) for part in parts if part.strip())
-    if not isinstance(raw, str):
-        raise TypeError("must be text in quotes")
-    return raw
-
-
-def _default_data_dir(env: Mapping[str, str]) -> pathlib.Path:
-    if os.geteuid() == 0:
-        return pathlib.Path("/var/lib/codehub")
-    base = env.get("XDG_DATA_HOME") or pathlib.Path(env.get("HOME") or "~").expanduser() / ".local" / "share"
-    return pathlib.Path(base) / "codehub"
