@@ -27,7 +27,7 @@ async def work(fd: int, *, watched: bool) -> None:
     listener = socket.socket(fileno=fd)
     listener.setblocking(False)
     director = directing(settings, clock, Address(path=str(nowhere)), None if watched else Unwatched())
-    await role.run(settings, clock, listener, nowhere, directing=director)
+    await role.run(settings, clock, [listener], nowhere, directing=director)
 
 
 if __name__ == "__main__":

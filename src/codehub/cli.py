@@ -32,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-FD = Annotated[int | None, typer.Option(hidden=True, help="An inherited listening socket.")]
+FD = Annotated[list[int] | None, typer.Option(hidden=True, help="An inherited listening socket.")]
 RUN, OPERATE, PEOPLE = "Run", "Operate", "People and workspaces"
 # By `serve`, for all its roles. What is quickly loaded first: the servers' start goes on in between.
 LOADED_ONCE = (
@@ -119,13 +119,13 @@ def serve() -> None:
 @app.command(rich_help_panel=RUN)
 def api(fd: FD = None) -> None:
     """Run only the API and pages, on CODEHUB_HOST and CODEHUB_PORT. Any number of these may run."""
-    from codehub.supervisor.listeners import inherited, open_socket  # noqa: PLC0415
+    from codehub.supervisor.listeners import inherited, open_sockets  # noqa: PLC0415
     from codehub.web import role  # noqa: PLC0415
 
     settings = load_settings("api")
     allow_many_connections()
-    listener = inherited(fd) if fd is not None else open_socket(settings)
-    uvloop.run(role.run(settings, SystemClock(), listener))
+    listeners = inherited(fd) if fd else open_sockets(settings)
+    uvloop.run(role.run(settings, SystemClock(), listeners))
 
 
 @app.command(rich_help_panel=RUN)
@@ -138,14 +138,14 @@ def proxy(
     from codehub.proxy.directing import directing  # noqa: PLC0415
     from codehub.proxy.model import Address  # noqa: PLC0415
     from codehub.proxy.role import run_workers  # noqa: PLC0415
-    from codehub.supervisor.listeners import inherited, open_socket  # noqa: PLC0415
+    from codehub.supervisor.listeners import inherited, open_sockets  # noqa: PLC0415
 
     settings = load_settings("proxy")
     allow_many_connections()
-    listener = inherited(fd) if fd is not None else open_socket(settings)
+    listeners = inherited(fd) if fd else open_sockets(settings)
     api_path, clock = api_socket or DataDir(settings.storage.data_dir).api_socket, SystemClock()
     director = directing(settings, clock, Address(path=str(api_path)))
-    run_workers(settings, clock, listener, api_path, directing=director)
+    run_workers(settings, clock, listeners, api_path, directing=director)
 
 
 @app.command(rich_help_panel=RUN)

@@ -18,7 +18,7 @@ def main() -> None:
     logs.configure(settings.log, "proxy")
     listener = socket.socket(fileno=int(fd))
     listener.setblocking(False)
-    role.run_workers(settings, SystemClock(), listener, pathlib.Path(upstream), workers=int(count))
+    role.run_workers(settings, SystemClock(), [listener], pathlib.Path(upstream), workers=int(count))
 
 
 if __name__ == "__main__":

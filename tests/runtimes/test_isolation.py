@@ -3,6 +3,7 @@
 Every probe really runs inside. The same file runs as root and as an ordinary user (`test_ordinary_user`).
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -16,7 +17,7 @@ import pytest
 
 from codehub import settings
 from codehub.runtimes import connect, records
-from codehub.supervisor.listeners import open_socket
+from codehub.supervisor.listeners import open_sockets
 from codehub.templates.model import Network, ProcessSpec, Template
 from tests.contracts.harness import ended, processes_of, running
 from tests.contracts.workloads import server, workload
@@ -147,8 +148,9 @@ for host in ("127.0.0.1", "0.0.0.0", "127.0.0.2"):
             print("took", host, option)
 """
     config = settings.load({"CODEHUB_HOST": "0.0.0.0", "CODEHUB_PORT": "0", "CODEHUB_DATA_DIR": "/nonexistent"})
-    with open_socket(config) as listener:
-        assert await neighbours.alice_sees(script, str(listener.getsockname()[1])) == ""
+    with contextlib.ExitStack() as stack:
+        first, *_ = [stack.enter_context(listener) for listener in open_sockets(config)]
+        assert await neighbours.alice_sees(script, str(first.getsockname()[1])) == ""
 
 
 async def test_a_user_has_a_name_a_home_and_nobody_elses_entry(neighbours: Neighbours) -> None:

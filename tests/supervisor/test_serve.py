@@ -126,12 +126,23 @@ async def test_a_second_instance_on_the_same_directory_is_refused(platform: Plat
     await platform.wait_for("/readyz", 200)
 
 
-def test_a_taken_port_is_one_clear_line(data_dir: pathlib.Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+async def test_it_answers_on_both_loopbacks(platform: Platform) -> None:
+    """A browser may try either for a name like `id.localhost`: whoever had the other would get people's passes."""
+    port = platform.url.rpartition(":")[2]
+    async with platform.client() as client:
+        for host in ("127.0.0.1", "[::1]"):
+            async with client.get(f"http://{host}:{port}/api/v1/me") as answer:
+                assert (await answer.json())["name"] == "admin"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_taken_port_is_one_clear_line(data_dir: pathlib.Path, host: str) -> None:
+    with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as taken:
         port = taken.getsockname()[1]
         result = codehub("serve", CODEHUB_DATA_DIR=str(data_dir), CODEHUB_PORT=str(port))
+    shown = f"[{host}]" if ":" in host else host
     assert result.returncode == 1
-    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in result.stderr
+    assert f"cannot listen on {shown}:{port}: Address already in use (process {os.getpid()}, " in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -1,7 +1,7 @@
-"""`codehub proxy`: one worker per core on one inherited socket, and the parent that keeps them running.
+"""`codehub proxy`: one worker per core on the same inherited sockets, and the parent that keeps them running.
 
 The parent forks before any event loop exists and does nothing but wait: for a worker's end, or for a signal. Workers
-share the listening socket by inheritance, never by SO_REUSEPORT: any process of the same user could join in on that.
+share the listening sockets by inheritance, never by SO_REUSEPORT: any process of the same user could join in on that.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import os
 import pathlib
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import NoReturn
 
@@ -42,7 +42,7 @@ Directing = Callable[[Engine], AbstractAsyncContextManager[Director]]
 async def run(
     settings: Settings,
     clock: Clock,
-    listener: socket.socket,
+    listeners: Sequence[socket.socket],
     api_socket: pathlib.Path,
     *,
     directing: Directing | None = None,
@@ -62,7 +62,7 @@ async def run(
     )
     async with directing(engine) if directing else nullcontext(engine.director) as engine.director:
         gc.freeze()  # what exists by now stays; the collector need not look at it again and again
-        await engine.start(listener)
+        await engine.start(*listeners)
         await told_to_stop.wait()
         await engine.drain(server.drain_seconds)
 
@@ -70,7 +70,7 @@ async def run(
 def run_workers(
     settings: Settings,
     clock: Clock,
-    listener: socket.socket,
+    listeners: Sequence[socket.socket],
     api_socket: pathlib.Path,
     *,
     workers: int | None = None,
@@ -80,7 +80,7 @@ def run_workers(
     """Blocks until told to stop (SIGTERM, SIGINT). SIGHUP: new workers take over while the old ones drain."""
 
     def work() -> None:
-        uvloop.run(run(settings, clock, listener, api_socket, directing=directing, limits=limits))
+        uvloop.run(run(settings, clock, listeners, api_socket, directing=directing, limits=limits))
 
     Parent(work, clock, workers or len(os.sched_getaffinity(0)), settings.server.drain_seconds).run()
 

@@ -1,4 +1,4 @@
-"""The engine of one worker: accepts on the inherited socket, keeps time for all connections, drains at the end.
+"""The engine of one worker: accepts on the inherited sockets, keeps time for all connections, drains at the end.
 
 One sweep a second looks at every connection's deadline: a timer per request would cost more than the request's parsing.
 """
@@ -56,7 +56,7 @@ class Engine:
         self._scheme = scheme
         self._pools: dict[Address, Pool] = {}
         self._tunnels: dict[str, set[Tunnel]] = {}
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._sweeping: asyncio.TimerHandle | None = None
         self._sweep_seconds = min(SWEEP_SECONDS, *(s / 4 for s in self._all_seconds()))
 
@@ -64,12 +64,14 @@ class Engine:
         limits = self.limits
         return [limits.head_seconds, limits.idle_seconds, limits.stall_seconds, limits.answer_seconds]
 
-    async def start(self, listener: socket.socket) -> None:
-        if listener.family in (socket.AF_INET, socket.AF_INET6):
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for option, value in KEEP_ALIVE:
-                listener.setsockopt(socket.IPPROTO_TCP, option, value)
-        self._server = await self.loop.create_server(lambda: Client(self), sock=listener, backlog=BACKLOG)
+    async def start(self, *listeners: socket.socket) -> None:
+        for listener in listeners:
+            if listener.family in (socket.AF_INET, socket.AF_INET6):
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for option, value in KEEP_ALIVE:
+                    listener.setsockopt(socket.IPPROTO_TCP, option, value)
+            server = await self.loop.create_server(lambda: Client(self), sock=listener, backlog=BACKLOG)
+            self._servers.append(server)
         self._sweep()
 
     # What the connections need.
@@ -138,8 +140,8 @@ class Engine:
     async def drain(self, seconds: float) -> None:
         """Stop accepting; let what is under way finish; then end the rest."""
         self.draining = True
-        if self._server:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         await self._clock.sleep(min(SETTLE_SECONDS, seconds))
         for thing in list(self.watched):
             thing.drain()

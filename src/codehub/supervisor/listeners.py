@@ -1,32 +1,108 @@
 """Listening sockets: opened by the supervisor, or inherited from it by a role. A light module: every role loads it."""
 
+import errno
 import os
 import pathlib
 import socket
+from collections.abc import Iterable
+from ipaddress import ip_address
 
 from codehub.errors import StartError
 from codehub.settings import Settings
+from codehub.supervisor import port_holder
 from codehub.supervisor.privileges import Account
 
+BACKLOG = 2048
+LOOPBACKS = ("127.0.0.1", "::1")
+# The machine has no such address, mostly because it has no IPv6: then nobody else can listen on it either.
+ABSENT = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT}
+ATTEMPTS = 20  # at a port that is free on every address
 
-def open_socket(settings: Settings) -> socket.socket:
-    """The listening socket. It is ours, not the API's: a role that restarts loses no connection that waits."""
+
+def open_sockets(settings: Settings) -> list[socket.socket]:
+    """The listening sockets. They are ours, not the API's: a role that restarts loses no connection that waits.
+
+    All have one port. `SO_REUSEPORT` is never set: the kernel refuses every other process that wants it.
+    """
     host, port = settings.server.host, settings.server.port
+    first, *others = addresses(_resolve(host))
+    for attempt in range(1, ATTEMPTS + 1):
+        opened: list[socket.socket] = []
+        try:
+            opened.append(_listen(first, port))
+            opened += _listen_where_possible(others, opened[0].getsockname()[1])
+        except _TakenError as e:
+            _close(opened)
+            if port == 0 and attempt < ATTEMPTS:  # taken on one of the addresses: try another free one
+                continue
+            raise StartError(f"{e}. Set CODEHUB_PORT to a free port.") from e
+        except OSError as e:
+            _close(opened)
+            raise StartError(f"cannot listen on {host}:{port}: {e.strerror}.") from e
+        return opened
+    raise AssertionError  # the last attempt returned or raised
+
+
+def addresses(address: str) -> list[str]:
+    """Everywhere to listen for this one: browsers try one loopback and then the other for the same name.
+
+    Without us, any program on this machine could listen on the second one, and would get people's cookies.
+    """
+    parsed = ip_address(address.partition("%")[0])
+    others = LOOPBACKS if parsed.is_loopback else ("::1",) if address == "0.0.0.0" else ()
+    return list(dict.fromkeys([address, *others]))
+
+
+def _resolve(host: str) -> str:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as e:
         raise StartError(f"CODEHUB_HOST={host}: {e.strerror}") from e
-    family, kind, _, _, address = found[0]
+    return str(found[0][4][0])
+
+
+class _TakenError(Exception):
+    pass
+
+
+def _listen_where_possible(addresses: Iterable[str], port: int) -> list[socket.socket]:
+    opened: list[socket.socket] = []
+    for address in addresses:
+        try:
+            opened.append(_listen(address, port))
+        except OSError as e:
+            if e.errno not in ABSENT:
+                _close(opened)
+                raise
+        except _TakenError:
+            _close(opened)
+            raise
+    return opened
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    family, kind, _, _, target = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind)
     try:
+        # What an earlier run left in TIME_WAIT is no hindrance; what listens is.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(2048)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, address != "::")
+        listener.bind(target)
+        listener.listen(BACKLOG)
     except OSError as e:
         listener.close()
-        raise StartError(f"cannot listen on {host}:{port}: {e.strerror}. Set CODEHUB_PORT to a free port.") from e
+        if e.errno != errno.EADDRINUSE:
+            raise
+        shown = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        raise _TakenError(f"cannot listen on {shown}: {e.strerror}{port_holder.described(port)}") from e
     listener.setblocking(False)
     return listener
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for opened in sockets:
+        opened.close()
 
 
 def open_unix_socket(path: pathlib.Path, account: Account | None) -> socket.socket:
@@ -37,12 +113,12 @@ def open_unix_socket(path: pathlib.Path, account: Account | None) -> socket.sock
     path.chmod(0o600)
     if account:
         os.chown(path, account.uid, account.gid)
-    listener.listen(2048)
+    listener.listen(BACKLOG)
     listener.setblocking(False)
     return listener
 
 
-def inherited(fd: int) -> socket.socket:
-    listener = socket.socket(fileno=fd)
-    os.set_inheritable(fd, False)
-    return listener
+def inherited(fds: Iterable[int]) -> list[socket.socket]:
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    return [socket.socket(fileno=fd) for fd in fds]

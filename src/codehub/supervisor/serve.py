@@ -7,7 +7,7 @@ import importlib
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from codehub.errors import StartError
 from codehub.settings import Settings, to_environ
 from codehub.supervisor.child import Child
 from codehub.supervisor.forking import Spec
-from codehub.supervisor.listeners import open_socket, open_unix_socket
+from codehub.supervisor.listeners import open_sockets, open_unix_socket
 from codehub.supervisor.privileges import needed_trees, service_account, view_for
 from codehub.supervisor.processes import Ledger
 from codehub.supervisor.servers import Servers, Urls
@@ -51,7 +51,7 @@ def base_url(settings: Settings, listener: socket.socket) -> str:
 
 
 class Supervisor:
-    """Holds the listening socket, the servers and the roles of one instance."""
+    """Holds the listening sockets, the servers and the roles of one instance."""
 
     def __init__(self, settings: Settings, clock: Clock, crew: Crew) -> None:
         self._settings = settings
@@ -67,19 +67,19 @@ class Supervisor:
         """Bring everything up, in order; returns the servers' URLs and the address people use."""
         if left := self._ledger.end_leftovers():
             log.info("Ended what an earlier run had left behind", processes=left)
-        door = open_socket(self._settings)
+        doors = open_sockets(self._settings)
         inner = open_unix_socket(self._data.api_socket, self._servers.account)
-        self._sockets = [door, inner]
+        self._sockets = [*doors, inner]
         self._fresh_metrics()
         urls, _ = await asyncio.gather(self._servers.start(), self._load())
         await self._migrate(urls)
-        url = base_url(self._settings, door)
-        listeners = {"proxy": door, "api": inner}
+        url = base_url(self._settings, doors[0])
+        listeners = {"proxy": doors, "api": [inner]}
         for role in self._crew.roles:
-            child = Child(self._role(role, listeners.get(role), urls), self._ledger, self._clock)
+            child = Child(self._role(role, listeners.get(role, []), urls), self._ledger, self._clock)
             child.start()
             self._roles.append(child)
-        await self._wait_ready(door)
+        await self._wait_ready(doors[0])
         self._data.note_url(url)
         return urls, url
 
@@ -104,8 +104,9 @@ class Supervisor:
             for migration in await migrate.migrate(urls.database):
                 log.info("Migrated the database", version=migration.version, name=migration.name)
 
-    def _role(self, role: str, listener: socket.socket | None, urls: Urls) -> Spec:
+    def _role(self, role: str, listeners: Sequence[socket.socket], urls: Urls) -> Spec:
         work = self._crew.roles[role]
+        fds = tuple(listener.fileno() for listener in listeners)
         account = None if role in PRIVILEGED_ROLES else self._servers.account
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("CODEHUB_")},
@@ -117,11 +118,11 @@ class Supervisor:
         }
         return Spec(
             role,
-            functools.partial(work, listener.fileno()) if listener else work,
+            functools.partial(work, list(fds)) if fds else work,
             account,
             view_for(account, [*needed_trees(), self._data.root, self._data.run]),
             environment,
-            (listener.fileno(),) if listener else (),
+            fds,
             directory=self._data.run,
             stop_seconds=self._settings.server.drain_seconds + 5,
         )

@@ -32,11 +32,11 @@ def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     )
 
 
-async def run(settings: Settings, clock: Clock, listener: socket.socket) -> None:
+async def run(settings: Settings, clock: Clock, listeners: list[socket.socket]) -> None:
     """Until a signal says stop; requests under way are finished, within the bound of the settings."""
     async with open_services(settings, clock) as services:
         services.relay.start()
-        await Server(server_config(create_app(services), settings), services).serve(sockets=[listener])
+        await Server(server_config(create_app(services), settings), services).serve(sockets=listeners)
 
 
 class Server(uvicorn.Server):
