@@ -69,7 +69,7 @@ async def make_people(platform: Platform) -> tuple[str, str]:
     link = platform.login_link()
     assert link
     async with platform.client(token=None) as browser:
-        async with browser.get(link) as answer:
+        async with browser.post(link) as answer:
             assert answer.status == 200
         cookie = next(c.value for c in browser.cookie_jar if c.key == "codehub")
     return token, cookie

@@ -77,6 +77,8 @@ class Lab:
         async with self.browser(**options) as context:
             page = await context.new_page()
             await page.goto(await self.login_link(name, role))
+            await page.get_by_role("button").click()
+            await page.wait_for_url("**/")
             await page.close()
             yield context
 

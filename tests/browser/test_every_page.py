@@ -35,6 +35,7 @@ PICTURES = os.environ.get("CODEHUB_SCREENSHOTS")
 CHECKS = pathlib.Path(__file__).with_name("checks.js").read_text(encoding="utf-8")
 ERROR = {"operation": "STARTING", "is_terminal": True, "error_count": 4, "occurred_at": "2026-01-01T00:00:00+00:00"}
 LONG = "A-name-without-any-place-to-break-it-which-somebody-pasted-from-somewhere-and-never-looked-at-again"
+LONGEST_NAME = "n" * 63  # of a person
 STATES: dict[str, dict[str, Any]] = {
     "Week 3: Recursion": {"observed_status": "RUNNING"},
     "데이터 분석 기초": {"observed_status": "STANDBY", "desired_state": "STANDBY"},
@@ -65,22 +66,21 @@ STATES: dict[str, dict[str, Any]] = {
 class Gallery:
     site: Site
     ids: dict[str, str]
-    link: str
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def gallery(settings: Settings, clock: ManualClock) -> AsyncIterator[Gallery]:
     async with open_services(settings, clock) as services:
         await services.people.ensure_first_admin()
-        for name in ("mina", "jun"):
+        for name in ("mina", LONGEST_NAME):
             await services.people.create_user(operator(), name, Role.LEARNER)
         ids = await furnish(services, clock)
         await clock.advance(2)
         app = create_app(services)
-        app.add_api_route("/entry/{kind}", entry_page)
+        app.add_api_route("/entry/{kind}", entry_page, include_in_schema=False)
         app.state.ids = ids
         async with serving(services, app) as site:
-            yield Gallery(site, ids, (await site.login_link("mina")).url(site.url))
+            yield Gallery(site, ids)
 
 
 async def furnish(services: Services, clock: ManualClock) -> dict[str, str]:
@@ -167,11 +167,21 @@ async def test_every_page_is_whole_named_and_legible(
     context.set_default_timeout(WAIT_MS)
     page = await context.new_page()
     found: list[str] = []
+    await page.goto("/login/nothing")
+    found += await look(page, "link-used", language, scheme, width)
     await page.goto("/")
     found += await look(page, "welcome", language, scheme, width)
-    await page.goto((await gallery.site.login_link("jun")).url(gallery.site.url))
-    found += await look(page, "first", language, scheme, width)
-    await page.goto(gallery.link)
+    for name, state in ((LONGEST_NAME, "link"), ("mina", "link-of-another")):
+        link = (await gallery.site.login_link(name)).url(gallery.site.url)
+        await page.goto(link)
+        found += await look(page, state, language, scheme, width)
+        await page.get_by_role("button").click()
+        await page.wait_for_url("**/")
+        if name == LONGEST_NAME:
+            found += await look(page, "first", language, scheme, width)
+    await page.goto((await gallery.site.login_link("mina")).url(gallery.site.url))
+    found += await look(page, "link-again", language, scheme, width)
+    await page.goto("/")
     await page.locator("details.adding > summary").click()
     await page.locator("details.menu > summary").first.click()
     found += await look(page, "open", language, scheme, width)

@@ -102,6 +102,7 @@ async def log_in(platform: Platform, page: Page) -> None:
     links = f"{here}/api/v1/users/admin/login-links"
     async with aiohttp.ClientSession(headers=bearer) as client, client.post(links) as answer:
         await page.goto((await answer.json())["url"])
+    await page.get_by_role("button", name="Log in as").click()
     await expect(page.get_by_role("button", name="Create and open")).to_be_visible()
 
 

@@ -63,7 +63,7 @@ async def at_work(platform: Platform, id_: str) -> AsyncIterator[Work]:
     async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
         link = platform.login_link()
         assert link
-        await session.get(link, headers=PAGE)
+        await session.post(link, headers=PAGE)
         async with asyncio.timeout(30):
             while not await _entered(session, f"{platform.url}/w/{id_}/", f"{origin}/w/{id_}/"):
                 await asyncio.sleep(0.05)

@@ -98,7 +98,7 @@ class Lab:
         async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, timeout=timeout) as session:
             if name:
                 link = await self.services.people.make_login_link(operator(), name)
-                async with session.get(link.url(self.url), headers=PAGE, allow_redirects=False) as answer:
+                async with session.post(link.url(self.url), headers=PAGE, allow_redirects=False) as answer:
                     assert answer.status == 303
             yield session
 

@@ -36,7 +36,7 @@ async def test_nobody_is_sent_to_the_login_and_back_afterwards(lab: Lab) -> None
         async with browser.get(f"{lab.url}/w/{w.id}/lab", headers=PAGE) as answer:
             assert answer.url.path == "/"
         link = await lab.services.people.make_login_link(operator(), "admin")
-        async with browser.get(link.url(lab.url), headers=PAGE) as answer:
+        async with browser.post(link.url(lab.url), headers=PAGE) as answer:
             assert answer.status == 200
             assert str(answer.url) == f"{lab.origin(w.id)}/w/{w.id}/lab"
     async with lab.browser() as browser:

@@ -67,7 +67,9 @@ async def test_the_first_start_prints_a_link_that_logs_in_once(data_dir: pathlib
                 assert answer.status == 401
             async with client.get(f"/login/{unused.rsplit('/', 1)[1]}") as answer:
                 assert answer.status == 410
-            async with client.get(link) as answer:
+            async with client.get(link) as answer:  # one click from being logged in
+                assert 'method="post"' in await answer.text()
+            async with client.post(link) as answer:
                 assert answer.status == 200
             async with client.get("/api/v1/me") as answer:
                 assert (await answer.json())["name"] == "admin"
@@ -90,7 +92,7 @@ async def test_the_log_of_a_real_request_has_its_id_and_none_of_its_secrets(plat
     link = platform.login_link()
     assert link
     async with platform.client(None) as browser:
-        async with browser.get(link) as answer:
+        async with browser.post(link) as answer:
             assert answer.status == 200
         async with browser.get("/api/v1/me") as answer:
             request_id = answer.headers["x-request-id"]

@@ -53,10 +53,10 @@ class Site:
 
     @contextlib.asynccontextmanager
     async def browser(self, name: str, **headers: str) -> AsyncIterator[aiohttp.ClientSession]:
-        """Somebody who followed their login link."""
+        """Somebody who opened their login link and said yes."""
         link = await self.login_link(name)
         async with self.client(**headers) as session:
-            async with session.get(link.url(""), allow_redirects=False) as answer:
+            async with session.post(link.url(""), allow_redirects=False) as answer:
                 assert answer.status == 303
             yield session
 

@@ -19,31 +19,46 @@ async def mina(site: Site) -> None:
     await site.services.people.create_user(operator(), "mina", Role.LEARNER)
 
 
-async def test_following_the_link_logs_in_and_leads_home(site: Site) -> None:
+async def test_the_links_page_says_whose_it_is_and_its_button_logs_in_and_leads_home(site: Site) -> None:
     link = (await site.login_link("mina")).url("")
     async with site.client() as browser:
         async with browser.get("/") as answer:
             assert "mina" not in await answer.text()
         async with browser.get(link) as answer:
+            page = await answer.text()
+            assert (answer.status, "Log in as mina" in page) == (200, True)
+            assert f'method="post" action="{link}"' in page
+        async with browser.post(link, headers={"Origin": site.url}) as answer:
             assert (answer.status, answer.url.path) == (200, "/")
             assert "Hello, mina" in await answer.text()
         async with browser.get("/api/v1/me") as answer:
             assert (await answer.json())["name"] == "mina"
 
 
+async def test_a_program_logs_in_with_one_post_of_the_address(site: Site) -> None:
+    async with site.client() as program:
+        async with program.post((await site.login_link("mina")).url("")) as answer:
+            assert answer.status == 200
+        async with program.get("/api/v1/me") as answer:
+            assert (await answer.json())["name"] == "mina"
+
+
 async def test_a_used_link_says_so_to_strangers_and_leads_home_on_a_double_click(site: Site) -> None:
     link = (await site.login_link("mina")).url("")
     async with site.client() as browser:
-        async with browser.get(link, allow_redirects=False):
+        async with browser.post(link, allow_redirects=False):
             pass
-        async with browser.get(link, allow_redirects=False) as answer:
-            assert (answer.status, answer.headers["location"]) == (303, "/")
+        for again in (browser.post, browser.get):
+            async with again(link, allow_redirects=False) as answer:
+                assert (answer.status, answer.headers["location"]) == (303, "/")
         async with browser.get("/api/v1/users/mina/sessions") as answer:
             assert len((await answer.json())["items"]) == 1
-    async with site.client() as stranger, stranger.get(link) as answer:
-        assert answer.status == 410
-        assert answer.content_type == "text/html"
-        assert "no longer works" in await answer.text()
+    async with site.client() as stranger:
+        for again in (stranger.post, stranger.get):
+            async with again(link) as answer:
+                assert answer.status == 410
+                assert answer.content_type == "text/html"
+                assert "no longer works" in await answer.text()
 
 
 @pytest.mark.parametrize("path", ["/login/x", "/login/%00", "/login/%ff", "/login/" + "a" * 5000])
@@ -54,33 +69,70 @@ async def test_a_made_up_link_is_like_a_used_one(site: Site, path: str) -> None:
                 assert answer.status == 410
 
 
-async def test_looking_ahead_does_not_use_the_link_up(site: Site) -> None:
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
+OPENED: list[dict[str, str]] = [
+    {"User-Agent": CHROME},  # a mail scanner that looks like a browser
+    {"User-Agent": CHROME, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"},
+    {"User-Agent": CHROME, "Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"},
+    {"User-Agent": CHROME, "Referer": "https://mail.example/"},
+    {"Sec-Purpose": "prefetch"},
+    {"User-Agent": "kakaotalk-scrap/1.0"},
+    {"Sec-Fetch-Dest": "image"},
+]
+
+
+async def test_opening_a_link_in_whatever_way_neither_uses_it_up_nor_logs_in(site: Site) -> None:
     link = (await site.login_link("mina")).url("")
-    async with site.client() as browser:
-        async with browser.head(link) as answer:
+    async with site.client() as scanner:
+        async with scanner.head(link) as answer:
             assert answer.status == 200
-        for headers in (
-            {"Sec-Purpose": "prefetch"},
-            {"User-Agent": "kakaotalk-scrap/1.0"},
-            {"Sec-Fetch-Dest": "image"},
-        ):
-            async with browser.get(link, headers=headers) as answer:
-                assert answer.status == 200
-                assert "set-cookie" not in answer.headers
-                assert "mina" not in await answer.text()
-        async with browser.get(link) as answer:
-            assert "Hello, mina" in await answer.text()
+        for headers in OPENED:
+            async with scanner.get(link, headers=headers) as answer:
+                assert answer.status == 200, headers
+                assert "set-cookie" not in answer.headers, headers
+        async with scanner.get("/api/v1/me") as answer:
+            assert answer.status == 401
+    async with site.client() as browser, browser.post(link) as answer:
+        assert "Hello, mina" in await answer.text()
 
 
-async def test_a_person_taken_for_a_machine_logs_in_with_the_button_of_the_preview(site: Site) -> None:
+async def test_another_sites_page_can_neither_end_a_session_nor_replace_it_by_somebody_elses(site: Site) -> None:
+    await site.services.people.create_user(operator(), "jun", Role.LEARNER)
     link = (await site.login_link("mina")).url("")
-    async with site.client(**{"User-Agent": "AnInAppBrowserWithPreview/1.0"}) as browser:
-        async with browser.get(link) as answer:
-            assert f'method="post" action="{link}"' in await answer.text()
-        async with browser.post(link, headers={"Origin": "http://evil.example"}) as answer:
-            assert answer.status == 403
-        async with browser.post(link, headers={"Origin": site.url}) as answer:
+    async with site.browser("jun") as browser:
+        for headers in OPENED:
+            async with browser.get(link, headers=headers) as answer:
+                assert answer.status == 200, headers
+        for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+            async with browser.post(link, data={"instead_of": "jun"}, headers=headers) as answer:
+                assert answer.status == 403, headers
+        async with browser.get("/api/v1/me") as answer:
+            assert (answer.status, (await answer.json())["name"]) == (200, "jun")
+    assert await site.services.people.owner_of_link(link.rpartition("/")[2]) == "mina"
+
+
+async def test_a_session_ends_for_another_only_where_the_page_had_said_so(site: Site) -> None:
+    await site.services.people.create_user(operator(), "jun", Role.LEARNER)
+    link = (await site.login_link("mina")).url("")
+    async with site.browser("jun") as browser:
+        async with browser.post(link) as answer:  # a page that was opened before jun logged in
+            page = await answer.text()
+            assert (answer.status, "You are logged in as jun" in page) == (409, True)
+            assert 'name="instead_of" value="jun"' in page
+        async with browser.get("/api/v1/me") as answer:
+            assert (await answer.json())["name"] == "jun"
+        async with browser.post(link, data={"instead_of": "jun"}) as answer:
             assert "Hello, mina" in await answer.text()
+
+
+async def test_an_expired_link_says_what_to_do(site: Site, clock: ManualClock) -> None:
+    link = (await site.login_link("mina")).url("")
+    await clock.advance(86400)
+    async with site.client(**{"Accept-Language": "ko"}) as browser:
+        for open_it in (browser.get, browser.post):
+            async with open_it(link) as answer:
+                assert answer.status == 410
+                assert "새 링크를 부탁하세요" in await answer.text()
 
 
 async def test_logging_out_ends_the_session_and_takes_the_cookie_away(site: Site) -> None:
@@ -105,7 +157,7 @@ async def test_a_new_login_gets_a_new_session_whatever_cookie_the_browser_brough
     await site.services.people.create_user(operator(), "jun", Role.LEARNER)
     async with site.browser("jun") as browser:
         planted = next(iter(browser.cookie_jar)).value
-        async with browser.get((await site.login_link("mina")).url("")) as answer:
+        async with browser.post((await site.login_link("mina")).url(""), data={"instead_of": "jun"}) as answer:
             assert "Hello, mina" in await answer.text()
         assert next(iter(browser.cookie_jar)).value != planted
     async with site.client(Cookie=f"codehub={planted}") as other, other.get("/api/v1/me") as answer:
@@ -136,7 +188,7 @@ async def test_a_rotated_cookie_arrives_with_whatever_is_answered(site: Site, cl
 async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(site: Site) -> None:
     async with (
         site.client() as browser,
-        browser.get((await site.login_link("mina")).url(""), allow_redirects=False) as answer,
+        browser.post((await site.login_link("mina")).url(""), allow_redirects=False) as answer,
     ):
         name, flags = _cookie(answer)
         assert (name, flags) == ("codehub", FLAGS | {"Max-Age=1209600"})
@@ -147,7 +199,7 @@ async def test_behind_tls_the_cookie_belongs_to_this_host_and_to_tls_alone(
 ) -> None:
     async with serving_with(settings, clock, public_url="https://codehub.example") as secure:
         link = (await secure.login_link("mina")).url("")
-        async with secure.client() as browser, browser.get(link, allow_redirects=False) as answer:
+        async with secure.client() as browser, browser.post(link, allow_redirects=False) as answer:
             name, flags = _cookie(answer)
             cookie = answer.headers["set-cookie"].split(";")[0]
         assert (name, flags) == ("__Host-codehub", FLAGS | {"Max-Age=1209600", "Secure"})

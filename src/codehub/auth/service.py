@@ -106,10 +106,10 @@ class People:
             await audit.record(c, now, caller.origin, "login_link.create", name)
         return LoginLink(name, secret, seconds)
 
-    async def link_works(self, secret: str) -> bool:
-        """Would it log somebody in? Asking does not use it up."""
+    async def owner_of_link(self, secret: str) -> str | None:
+        """Whom it would log in; None when it is no good any more. Asking does not use it up."""
         async with self._database.connection() as c:
-            return await store.owner_of_link(c, fingerprint(secret), self._clock.now()) is not None
+            return await store.owner_of_link(c, fingerprint(secret), self._clock.now())
 
     async def log_in(self, secret: str, user_agent: str, origin: Origin, *, instead_of: Caller | None = None) -> str:
         """Trade a login link for a new session; returns its cookie. The browser's session until now ends."""

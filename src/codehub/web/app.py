@@ -14,7 +14,7 @@ from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
 from codehub.templates import api as templates_api
-from codehub.web import dashboard, entry, handover, health, pages, problems
+from codehub.web import dashboard, entry, handover, health, login, pages, problems
 from codehub.web.middleware import BodyLimit, HeadAsGet, RequestContext, SameOriginWrites
 from codehub.wiring import Services
 from codehub.workspaces import api as workspaces_api
@@ -38,6 +38,7 @@ ROUTERS = (
     audit_api.router,
     coordinator_api.router,
     pages.router,
+    login.router,
     dashboard.router,
     handover.router,
     entry.router,
