@@ -15,10 +15,11 @@ import pytest
 import pytest_asyncio
 from fastapi import Request
 from playwright.async_api import Browser, Page
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from codehub.auth.model import Caller, Role
 from codehub.command import operator
+from codehub.gate import hosts
 from codehub.settings import Settings
 from codehub.web import entry_pages
 from codehub.web.app import create_app
@@ -120,7 +121,15 @@ ENTRIES: Mapping[str, Callable[[Request, Named, datetime], Response]] = {
     "full": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], [], LIMIT, **HOME),
     "missing": lambda r, _w, _: entry_pages.not_found(r, **HOME),
     "login": lambda r, _w, _: entry_pages.log_in_first(r, **HOME),
+    "misdirected": lambda r, _w, _: misdirected(r),
 }
+
+
+def misdirected(request: Request) -> Response:
+    """What every address that is not ours shows."""
+    ours = hosts.Hosts(frozenset(), None, "https://codehub.example.org")
+    policy = {"content-security-policy": hosts.POLICY}
+    return HTMLResponse(ours.page(request.headers["accept-language"]), hosts.STATUS, policy)
 
 
 async def entry_page(request: Request, kind: str) -> Response:

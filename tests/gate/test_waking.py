@@ -7,12 +7,13 @@ import pathlib
 import aiohttp
 import pytest
 
-from codehub.auth.model import Role
+from codehub.auth.model import Role, Scope
 from codehub.command import operator
 from codehub.templates.loader import Templates
 from codehub.templates.model import WakeOn
 from codehub.workspaces.model import Desired, DesiredBy, Phase, Workspace
 from tests.gate.lab import PAGE, Lab, problem
+from tests.web.server import Site
 
 BROKEN = {
     "reason": "Timeout",
@@ -64,6 +65,32 @@ async def test_a_persons_visit_wakes_it_and_gets_in(lab: Lab) -> None:
         async with browser.get(status) as answer:
             assert (await answer.json())["ready"] is True
         async with browser.get(url, headers=PAGE) as answer:
+            assert answer.status == 200
+
+
+async def test_a_programs_visit_wakes_it_too(lab: Lab) -> None:
+    """It has no browser that could log in: being sent there is no answer."""
+    site = Site(lab.url, lab.services)
+    may, may_not = await site.token("admin"), await site.token("admin", scopes=frozenset({Scope.READ}))
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+    for where in (url, f"{lab.url}/w/{w.id}/"):
+        async with lab.browser() as program:
+            async with program.get(where, headers={**PAGE, "Authorization": f"Bearer {may_not}"}) as answer:
+                assert answer.status == 403
+            bad = {**PAGE, "Authorization": "Bearer nonsense"}
+            async with program.get(where, headers=bad, allow_redirects=False) as answer:
+                assert answer.status == 401
+            assert await wishes(lab, w) == 0
+    async with lab.browser() as program:
+        headers = {**PAGE, "Authorization": f"Bearer {may}"}
+        async with program.get(f"{lab.url}/w/{w.id}/", headers=headers, allow_redirects=False) as answer:
+            assert answer.status == 503
+            assert int(answer.headers["Retry-After"]) > 0
+        assert await desired(lab, w) == (Desired.RUNNING, DesiredBy.WAKE)
+        await lab.put(w, "RUNNING", desired_state="RUNNING")
+        await lab.known(w, phase="RUNNING")
+        async with program.get(f"{lab.url}/w/{w.id}/", headers=headers) as answer:
             assert answer.status == 200
 
 

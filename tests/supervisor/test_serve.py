@@ -193,7 +193,7 @@ async def test_given_servers_are_used_and_a_stop_lets_a_request_under_way_finish
         host, port = platform.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         body = b'{"name": "mina", "role": "learner"}'
-        head = f"POST /api/v1/users HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
+        head = f"POST /api/v1/users HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body[:10])
         await writer.drain()

@@ -35,7 +35,7 @@ async def ask(platform: Platform, *pieces: bytes, pause: float = 0.0) -> bytes:
         writer.close()
 
 
-HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 
 
 async def test_an_ordinary_head_passes(platform: Platform) -> None:

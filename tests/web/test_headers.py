@@ -132,7 +132,7 @@ async def test_a_connection_can_be_used_again_after_head(site: Site) -> None:
     host, port = site.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     for method in (b"HEAD", b"GET"):
-        writer.write(method + b" /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(method + b" /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
         assert head.startswith(b"HTTP/1.1 200 ")
     assert await reader.readexactly(18) == b'{"status":"alive"}'

@@ -48,7 +48,7 @@ class Origins:
             return self.public_url.rstrip("/")
         port = split(host)[1]
         name = split(wanted)[0] if wanted and split(wanted)[1] == port else self.platform
-        return f"{self.scheme}://{name if _is_loopback(name) else self.platform}{port}"
+        return f"{self.scheme}://{name if is_loopback(name) else self.platform}{port}"
 
     @property
     def sources(self) -> str:
@@ -67,7 +67,7 @@ def split(host: str) -> tuple[str, str]:
     return bare.lower().rstrip("."), f":{port}" if port else ""
 
 
-def _is_loopback(name: str) -> bool:
+def is_loopback(name: str) -> bool:
     try:
         return ip_address(name.strip("[]")).is_loopback
     except ValueError:
@@ -89,6 +89,6 @@ def of(settings: Settings) -> Origins:
             raise SettingsError("CODEHUB_PUBLIC_URL lies below CODEHUB_WORKSPACE_DOMAIN: give them different names")
         return Origins(name, server.public_url, scheme, port)
     public = urlsplit(server.public_url).hostname if server.public_url else None
-    local = _is_loopback(server.host) and (public is None or _is_loopback(public))
+    local = is_loopback(server.host) and (public is None or is_loopback(public))
     name = f"[{server.host}]" if ":" in server.host else server.host
     return Origins(LOCALHOST if local else None, server.public_url, scheme, platform=name)

@@ -15,7 +15,7 @@ from codehub.clock import Clock
 from codehub.db import Database, Listener
 from codehub.db.redis import open_redis
 from codehub.errors import StartError, UnavailableError
-from codehub.gate import origins, passes
+from codehub.gate import hosts, origins, passes
 from codehub.proxy.director import Activity, WorkspaceDirector
 from codehub.proxy.model import Address
 from codehub.proxy.role import Directing
@@ -57,6 +57,7 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
             api,
             clock=clock,
             origins=where,
+            hosts=hosts.of_settings(settings),
             passes=passes.Passes(key),
             pass_cookie=passes.cookie_name(settings, isolated=where.isolated),
             credentials=credentials,

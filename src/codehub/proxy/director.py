@@ -18,6 +18,7 @@ from codehub.auth.revocations import Revocations
 from codehub.clock import Clock
 from codehub.errors import CodeHubError, UnauthenticatedError, UnavailableError
 from codehub.gate import rules
+from codehub.gate.hosts import Hosts
 from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
 from codehub.gate.rules import Outcome
@@ -37,6 +38,10 @@ OUR_COOKIES = frozenset({b"codehub", b"__host-codehub", b"__host-codehub-pass", 
 HYGIENE = headers.workspace_hygiene(OUR_COOKIES | {b"codehub_language"}, b"codehub-")
 # A compressed message cannot be read from the side.
 COMPRESSION = frozenset({b"sec-websocket-extensions"})
+# What a proxy before us adds, which does not reach the API unless that proxy is trusted; that there is one, does.
+PROXIES_SAY = frozenset(
+    {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
+)
 HOLD_SECONDS = 60.0
 LOOK_UP_SECONDS = 5.0
 REMEMBER = 20_000  # Cookie headers
@@ -85,6 +90,7 @@ class WorkspaceDirector:
         *,
         clock: Clock,
         origins: Origins,
+        hosts: Hosts,
         passes: Passes,
         pass_cookie: str,
         credentials: Credentials,
@@ -97,8 +103,11 @@ class WorkspaceDirector:
     ) -> None:
         self._engine = engine
         self._api = Forward(api)
+        self._through = Forward(api, add=((b"X-Codehub-Forwarded", b"1"),))
         self._clock = clock
         self._origins = origins
+        self._hosts = hosts
+        self._is_ours = lru_cache(maxsize=1024)(lambda host: hosts.accepts(host.decode("latin-1")))
         self._passes = passes
         self._pass = re.compile(rb"(?:^|;)[ \t]*" + pass_cookie.encode() + rb"=([^;, \t]*)")
         self._credentials = credentials
@@ -115,10 +124,14 @@ class WorkspaceDirector:
     # Every request.
 
     def decide(self, head: RequestHead) -> Decision:
+        if not self._is_ours(head.block.host):
+            return excuses.misdirected(head, self._hosts)
         target = head.target
         if not target.startswith(b"/w/"):
             own = self._workspace_of(head.block)
-            return self._api if own is None or target.startswith(OURS) else _elsewhere(own, target)
+            if own is not None and not target.startswith(OURS):
+                return _elsewhere(own, target)
+            return self._through if PROXIES_SAY & head.block.index.keys() else self._api
         end = target.find(b"/", 3, LONGEST)
         look = self._visit_again if head.block.small else self._visit
         visit = look(head.block, head.method, target[:end] if end > 0 else target[:LONGEST])
@@ -268,7 +281,7 @@ class WorkspaceDirector:
         return judged
 
     def unreachable(self, head: RequestHead, forward: Forward, failure: Failure) -> Answer:
-        if forward is self._api or not _is_page(head):
+        if forward in (self._api, self._through) or not _is_page(head):
             return answers.of_failure(failure)
         return excuses.page(head)
 

@@ -1,10 +1,13 @@
 """What the proxy says by itself about a workspace that cannot be reached, to programs and, in one case, to a person."""
 
+from codehub.gate import hosts
+from codehub.gate.hosts import Hosts
 from codehub.gate.rules import Outcome
 from codehub.proxy import answers
 from codehub.proxy.model import Answer, RequestHead
 
 RETRY = (b"Retry-After", b"2")
+HTML = (b"Content-Type", b"text/html; charset=utf-8")
 UNKNOWN = answers.problem(404, "There is no such workspace.")
 UNAUTHENTICATED = answers.problem(401, "Log in and open the workspace from the dashboard, or send a bearer token.")
 FOREIGN = answers.problem(403, "This request comes from another site's page.")
@@ -34,12 +37,23 @@ WORDS = {
     },
 }
 
+MISDIRECTED = answers.problem(hosts.STATUS, hosts.DETAIL, hosts.CODE)
+
+
+def misdirected(head: RequestHead, ours: Hosts) -> Answer:
+    """Under this `Host` we are nobody."""
+    if b"text/html" not in head.get(b"accept"):
+        return MISDIRECTED
+    body = ours.page(head.get(b"accept-language").decode("latin-1")).encode()
+    policy = (b"Content-Security-Policy", hosts.POLICY.encode())
+    return Answer(hosts.STATUS, (HTML, policy, (b"Cache-Control", b"no-store")), body)
+
 
 def page(head: RequestHead) -> Answer:
     """For a person, when an IDE that runs does not take the request."""
     language = "ko" if head.get(b"accept-language").lower().startswith(b"ko") else "en"
     fields = (
-        (b"Content-Type", b"text/html; charset=utf-8"),
+        HTML,
         (b"Content-Security-Policy", b"default-src 'self'; frame-ancestors 'self'"),
         (b"Cache-Control", b"no-store"),
         RETRY,

@@ -6,6 +6,7 @@ the start with one line that names it.
 
 import dataclasses
 import difflib
+import functools
 import os
 import pathlib
 import tomllib
@@ -156,8 +157,9 @@ def _convert(raw: Any, hint: Any) -> Any:
         except ValueError:
             raise ValueError(f"must be {'a whole number' if hint is int else 'a number'}") from None
     if typing.get_origin(hint) is tuple:
-        parts = raw.split(",") if isinstance(raw, str) else raw
-        return tuple(ip_network(part.strip(), strict=False) for part in parts if part.strip())
+        parts = [part.strip() for part in (raw.split(",") if isinstance(raw, str) else raw)]
+        kind = str if typing.get_args(hint)[0] is str else functools.partial(ip_network, strict=False)
+        return tuple(kind(part) for part in parts if part)
     if not isinstance(raw, str):
         raise TypeError("must be text in quotes")
     return raw

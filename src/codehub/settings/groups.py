@@ -6,6 +6,7 @@ Read by `codehub.settings`, which everybody imports them from.
 import dataclasses
 import os
 import pathlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
@@ -47,6 +48,11 @@ def keys_long_enough(value: str | None) -> str | None:
     return "must have at least 16 characters (several, separated by commas: the first signs, all are accepted)"
 
 
+def host_names(value: tuple[str, ...]) -> str | None:
+    wrong = [name for name in value if not re.fullmatch(r"[0-9A-Za-z]([0-9A-Za-z._-]*[0-9A-Za-z.])?", name)]
+    return f"{wrong[0]!r} is not a name like labs.example.org" if wrong else None
+
+
 def setting(env: str, default: Any, help_: str, *, check: Check | None = None, secret: bool = False) -> Any:
     metadata = {"env": env, "help": help_, "check": check, "secret": secret}
     return dataclasses.field(default=default, metadata=metadata, repr=not secret)
@@ -70,6 +76,17 @@ class ServerConfig:
     )
     trusted_proxies: tuple[Network, ...] = setting(
         "CODEHUB_TRUSTED_PROXIES", (), "Networks whose X-Forwarded-* headers are believed, separated by commas."
+    )
+    allowed_hosts: tuple[str, ...] = setting(
+        "CODEHUB_ALLOWED_HOSTS",
+        (),
+        "Further names that people and programs reach us by, separated by commas; a request for any other is refused.",
+        check=host_names,
+    )
+    metrics_networks: tuple[Network, ...] = setting(
+        "CODEHUB_METRICS_NETWORKS",
+        (),
+        "Networks that may read /metrics without a login, separated by commas; this machine itself and admins always.",
     )
     max_body_bytes: int = setting(
         "CODEHUB_MAX_BODY_BYTES", 1_048_576, "Largest API request body, in bytes.", check=at_least(1024)

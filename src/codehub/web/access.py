@@ -10,7 +10,9 @@ from codehub.auth import rules
 from codehub.auth.model import Caller
 from codehub.errors import UnauthenticatedError
 from codehub.settings import Settings
+from codehub.web import rules as request_rules
 from codehub.web.middleware import SAFE_METHODS
+from codehub.web.rendering import is_local
 from codehub.wiring import Services
 
 
@@ -55,6 +57,18 @@ async def require_login(request: Request) -> Caller:
         raise UnauthenticatedError("log in, or send `Authorization: Bearer …`")
     rules.require_scope(caller, writes=request.method not in SAFE_METHODS)
     return caller
+
+
+async def require_local_or_login(request: Request) -> None:
+    if not is_local(request):
+        await require_login(request)
+
+
+async def require_operator(request: Request) -> None:
+    """This machine, the networks that were named for it, or an admin."""
+    networks = request.app.state.services.settings.server.metrics_networks
+    if not is_local(request) and not request_rules.is_within(request.state.address, networks):
+        rules.require_admin(await require_login(request))
 
 
 LoggedIn = Annotated[Caller, Depends(require_login)]

@@ -13,9 +13,10 @@ from codehub.activity import api as activity_api
 from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
+from codehub.gate import hosts
 from codehub.templates import api as templates_api
 from codehub.web import dashboard, entry, handover, health, login, pages, problems
-from codehub.web.middleware import BodyLimit, HeadAsGet, RequestContext, SameOriginWrites
+from codehub.web.middleware import BodyLimit, HeadAsGet, OwnHosts, RequestContext, SameOriginWrites
 from codehub.wiring import Services
 from codehub.workspaces import api as workspaces_api
 from codehub.workspaces import points_api, shares_api
@@ -52,12 +53,14 @@ def create_app(services: Services) -> FastAPI:
         version=__version__,
         description=ABOUT,
         docs_url=None,
+        openapi_url=None,  # `pages` has it, for those who may
         redoc_url=None,
         redirect_slashes=False,  # it would send people to the Host they claim, by the wrong scheme behind TLS
         middleware=[
             Middleware(
                 RequestContext, server=settings.server, secure=settings.secure, forms_to=services.origins.sources
             ),
+            Middleware(OwnHosts, ours=hosts.of_settings(settings)),
             Middleware(HeadAsGet),
             Middleware(BodyLimit, limit=settings.server.max_body_bytes),
             Middleware(SameOriginWrites, public_url=settings.server.public_url),

@@ -9,11 +9,13 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from codehub.auth import rules as auth_rules
 from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.auth.service import FROM_THE_START
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
 from codehub.web import entry_pages as pages
 from codehub.web import handover, rules
+from codehub.web.access import require_login
 from codehub.web.handover import begin_url, go, holder, host_of, logged_in, own_workspace, safe_next, services_of
 from codehub.workspaces.errors import RunningLimitError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
@@ -31,6 +33,10 @@ async def open_workspace(request: Request, id: str) -> Response:  # noqa: A002
     own = own_workspace(request)
     if own is not None and own != id:
         return pages.not_found(request, home_url=_home(request))
+    if "authorization" in request.headers:  # a program's: it is served in place, and has no browser to lead anywhere
+        caller = await require_login(request)
+        auth_rules.require_scope(caller, writes=True)  # the page wakes the workspace
+        return await _show(request, id, caller.name)
     person = await holder(request, id) if own is not None or not services_of(request).origins.isolated else None
     if person is not None:
         return await _show(request, id, person)

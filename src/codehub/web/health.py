@@ -4,13 +4,15 @@ import asyncio
 from typing import Literal
 
 import redis.exceptions
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from codehub import metrics
 from codehub.db import migrate
 from codehub.errors import CodeHubError
 from codehub.logs import redact_text
+from codehub.web.access import require_operator
+from codehub.web.problems import documented
 
 router = APIRouter(tags=["health"])
 PROBE_SECONDS = 2.0
@@ -73,8 +75,10 @@ async def _redis(request: Request) -> str:
     "/metrics",
     summary="Numbers for Prometheus",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {}}}},
+    responses={200: {"content": {"text/plain": {}}}, **documented(401, 403)},
+    dependencies=[Depends(require_operator)],
 )
 async def prometheus() -> Response:
+    """For this machine, for the networks in `CODEHUB_METRICS_NETWORKS`, and for admins."""
     content, media_type = metrics.render()
     return Response(content, headers={"content-type": media_type})

@@ -7,9 +7,12 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from codehub import ids, logs, metrics
+from codehub.gate import hosts
+from codehub.gate.hosts import Hosts
 from codehub.settings import ServerConfig
 from codehub.web import problems, rules
 
@@ -18,6 +21,7 @@ SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}  # others are counted together
 QUIET = {"/healthz", "/readyz", "/metrics"}  # asked every few seconds by machines
 LOGGED_PATH = 300  # characters
+LONGEST_HOST = 260  # with its port
 SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; "
@@ -95,6 +99,26 @@ class RequestContext:
         metrics.HTTP_SECONDS.labels(route).observe(seconds)
         if path not in QUIET:
             log.info("Request", method=method, path=path[:LOGGED_PATH], status=status, ms=round(seconds * 1000, 1))
+
+
+class OwnHosts:
+    """Refuses what is meant for somebody else's name, before anything else looks at it."""
+
+    def __init__(self, app: ASGIApp, ours: Hosts) -> None:
+        self._app = app
+        self._ours = ours
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")  # an old client may name none
+        if scope["type"] != "http" or not host or (len(host) <= LONGEST_HOST and self._ours.accepts(host)):
+            await self._app(scope, receive, send)
+            return
+        refusal = problems.plain(hosts.STATUS, hosts.DETAIL)
+        if "text/html" in headers.get("accept", ""):
+            page = self._ours.page(headers.get("accept-language", ""))
+            refusal = HTMLResponse(page, hosts.STATUS, {"content-security-policy": hosts.POLICY})
+        await refusal(scope, receive, send)
 
 
 class HeadAsGet:

@@ -3,12 +3,13 @@
 import importlib.resources
 import os
 
-from fastapi import APIRouter, Request
-from starlette.responses import FileResponse, Response
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from codehub.web import dashboard
+from codehub.web.access import require_local_or_login
 from codehub.web.login import Visitor
 from codehub.web.rendering import render
 
@@ -44,7 +45,12 @@ async def favicon() -> Response:
     return FileResponse(str(mark), media_type="image/svg+xml", headers={"cache-control": "max-age=86400"})
 
 
-@router.get("/docs")
+@router.get("/openapi.json", dependencies=[Depends(require_local_or_login)])
+async def description(request: Request) -> Response:
+    return JSONResponse(request.app.openapi())
+
+
+@router.get("/docs", dependencies=[Depends(require_local_or_login)])
 async def documentation(request: Request) -> Response:
     base_url = request.app.state.services.base_url(request)
     return render(request, "docs.html", api=request.app.openapi(), base_url=base_url)

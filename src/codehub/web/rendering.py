@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from codehub.web import texts
+from codehub.web import rules, texts
 from codehub.web.words import Words, zone
 
 LANGUAGE_COOKIE = "codehub_language"
@@ -46,6 +46,7 @@ def render(request: Request, template: str, status: int = 200, *, home_url: str 
         "language": language,
         "languages": {code: (name, _in_language(request, code)) for code, name in texts.LANGUAGES.items()},
         "home_url": home_url.rstrip("/"),
+        "docs_open": is_local(request),
     }
     html = templates.get_template(template).render(**shared, **values)
     response = HTMLResponse(html, status, {"content-language": language, "vary": "accept-language, cookie"})
@@ -58,6 +59,11 @@ def _in_language(request: Request, code: str) -> str:
     """This page in another language, with whatever else its address says."""
     kept = [(name, value) for name, value in request.query_params.multi_items() if name != "lang"]
     return f"?{urlencode([*kept, ('lang', code)])}"
+
+
+def is_local(request: Request) -> bool:
+    by_front_door = request.client is None  # which comes by a Unix socket
+    return rules.is_direct_and_local(request.headers, request.state.address, by_front_door=by_front_door)
 
 
 def wants_page(request: Request) -> bool:

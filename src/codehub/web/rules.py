@@ -7,8 +7,11 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
+from codehub.gate.origins import is_loopback, split
 from codehub.settings import Network
 
+FORWARDED = "x-codehub-forwarded"  # set by our own front door for requests that a proxy sent
+PROXIES_SAY = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Programs that open every link in a message to show a preview of it, or to scan it. (Cubot makes telephones.)
 PREVIEWERS = re.compile(
@@ -42,6 +45,22 @@ def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
         return None
     # An IPv4 client on a socket that speaks both comes as ::ffff:192.0.2.1.
     return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address
+
+
+def is_direct_and_local(headers: Headers, address: str | None, *, by_front_door: bool) -> bool:
+    """Does a program on this machine ask us, and no proxy for somebody else?
+
+    Proxies say so, or ask for us by the name that people use. Our own front door says what it was told.
+    """
+    told = (FORWARDED,) if by_front_door else (FORWARDED, *PROXIES_SAY)
+    if any(name in headers for name in told):
+        return False
+    return is_loopback(address or "") and is_loopback(split(headers.get("host", ""))[0])
+
+
+def is_within(address: str | None, networks: Sequence[Network]) -> bool:
+    parsed = _parse_address(address or "")
+    return parsed is not None and any(parsed in network for network in networks)
 
 
 def origin_of_url(url: str) -> tuple[str, str, int | None] | None:
