@@ -3,21 +3,25 @@
 Every probe really runs inside. The same file runs as root and as an ordinary user (`test_ordinary_user`).
 """
 
+import asyncio
 import contextlib
+import dataclasses
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from codehub import settings
 from codehub.runtimes import connect, records
-from codehub.supervisor.listeners import open_sockets
+from codehub.runtimes.base import IsolationUnavailableError
+from codehub.runtimes.network import ways
 from codehub.templates.model import Network, ProcessSpec, Template
 from tests.contracts.harness import ended, processes_of, running
 from tests.contracts.workloads import server, workload
@@ -111,6 +115,7 @@ for path in glob.glob("/proc/[0-9]*/environ"):
     seen = await neighbours.alice_sees(script)
     assert "the-platforms-own-secret" not in seen
     names = {"CODEHUB_WORKSPACE_ID", "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+    names |= set(ways.environment((await neighbours.runtime.way_out()).kind))
     assert seen.splitlines()[0] == str(sorted({*names, "LC_CTYPE"} if "LC_CTYPE" in seen else names))
 
 
@@ -133,24 +138,102 @@ for pid in map(int, sys.argv[1:]):
     assert processes_of(neighbours.marker) == bobs
 
 
-async def test_the_proxys_port_can_not_be_taken(neighbours: Neighbours) -> None:
+async def test_the_platforms_port_can_not_be_taken_not_even_while_it_is_down(neighbours: Neighbours) -> None:
+    """Whoever had it would be the platform to everybody's browser, and keep it from coming back."""
     script = """
-import socket, sys
-for host in ("127.0.0.1", "0.0.0.0", "127.0.0.2"):
-    for option in (None, socket.SO_REUSEADDR, socket.SO_REUSEPORT):
-        with socket.socket() as s:
-            if option: s.setsockopt(socket.SOL_SOCKET, option, 1)
-            try:
-                s.bind((host, int(sys.argv[1])))
-                s.listen()
-            except OSError:
-                continue
-            print("took", host, option)
+import socket, sys, time
+taken = []
+for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"), (socket.AF_INET6, "::")):
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        s = socket.socket(family)
+        s.setsockopt(socket.SOL_SOCKET, option, 1)
+        try:
+            s.bind((host, int(sys.argv[1])))
+            s.listen()
+        except OSError:
+            continue
+        taken.append(s)
+print("took", len(taken), flush=True)
+time.sleep(float(sys.argv[2]))
 """
-    config = settings.load({"CODEHUB_HOST": "0.0.0.0", "CODEHUB_PORT": "0", "CODEHUB_DATA_DIR": "/nonexistent"})
+    with socket.create_server(("127.0.0.1", 0)) as ours:
+        port = ours.getsockname()[1]
+    taking = asyncio.create_task(neighbours.alice_runs(script, str(port), "3"))
+    for _ in range(40):
+        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            with socket.socket(family) as visitor, pytest.raises(ConnectionRefusedError):
+                visitor.connect((host, port))
+        await asyncio.sleep(0.05)
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        socket.create_server((host, port), family=family).close()
+    assert b"took" in (await taking).output
+    assert b"took 0" not in (await taking).output
+
+
+@contextlib.contextmanager
+def listening_on_this_machine() -> Iterator[tuple[int, str]]:
+    """A port on both loopbacks, for streams and datagrams, and an abstract socket."""
+    name = f"codehub-test-{secrets.token_hex(8)}"
     with contextlib.ExitStack() as stack:
-        first, *_ = [stack.enter_context(listener) for listener in open_sockets(config)]
-        assert await neighbours.alice_sees(script, str(first.getsockname()[1])) == ""
+        four = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port = four.getsockname()[1]
+        stack.enter_context(socket.create_server(("::1", port), family=socket.AF_INET6))
+        datagrams = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        datagrams.bind(("127.0.0.1", port))
+        hidden = stack.enter_context(socket.socket(socket.AF_UNIX))
+        hidden.bind(f"\0{name}")
+        hidden.listen()
+        yield port, name
+
+
+async def test_what_listens_on_the_machine_can_not_be_reached_or_seen(neighbours: Neighbours) -> None:
+    script = """
+import glob, socket, sys
+port, name = int(sys.argv[1]), sys.argv[2]
+for family, where in (
+    (socket.AF_INET, ("127.0.0.1", port)), (socket.AF_INET6, ("::1", port)), (socket.AF_UNIX, "\\0" + name),
+):
+    with socket.socket(family) as s:
+        s.settimeout(2)
+        try: s.connect(where)
+        except OSError: continue
+        print("reached", where)
+for path in glob.glob("/proc/net/*") + glob.glob("/proc/*/net/*"):
+    try: text = open(path).read()
+    except OSError: continue
+    if name in text or f":{port:04X} " in text: print("seen in", path)
+"""
+    with listening_on_this_machine() as (port, name):
+        assert await neighbours.alice_sees(script, str(port), name) == ""
+        seen = await neighbours.alice_sees("print(open('/proc/net/unix').read())")
+        assert str(neighbours.data_dir) not in seen
+
+
+async def test_what_listens_in_another_workspace_can_not_be_reached(neighbours: Neighbours) -> None:
+    """A kernel's or a debugger's port: whoever reaches it reads its traffic, or runs code as its owner."""
+    listen = """
+import socket, sys, threading, time
+streams, datagrams = socket.create_server(("127.0.0.1", 5678)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.bind(("127.0.0.1", 5678))
+hidden = socket.socket(socket.AF_UNIX)
+hidden.bind("\\0bobs-kernel")
+hidden.listen()
+print("listening", flush=True)
+time.sleep(4)
+"""
+    reach = """
+import socket, time
+for _ in range(20):
+    for family, where in ((socket.AF_INET, ("127.0.0.1", 5678)), (socket.AF_UNIX, "\\0bobs-kernel")):
+        with socket.socket(family) as s:
+            try: s.connect(where)
+            except OSError: continue
+            print("reached", where)
+    time.sleep(0.1)
+"""
+    bobs = asyncio.create_task(neighbours.runtime.exec("bobs", ["python3", "-c", listen]))
+    assert await neighbours.alice_sees(reach) == ""
+    assert (await bobs).output == b"listening\n"
 
 
 async def test_a_user_has_a_name_a_home_and_nobody_elses_entry(neighbours: Neighbours) -> None:
@@ -279,16 +362,17 @@ async def test_what_a_template_shows_is_seen_and_not_writable(neighbours: Neighb
         assert [path.name for path in material.iterdir()] == ["lesson"]
 
 
-async def test_a_private_network_has_nobody_else_in_it(neighbours: Neighbours) -> None:
+async def test_the_machines_own_network_is_for_admins_unless_an_operator_says_so_twice(neighbours: Neighbours) -> None:
     command = server().process
     assert command
-    template = Template("alone", "Alone", process=ProcessSpec(command.command, network=Network.NONE))
-    await running(neighbours.runtime, workload(template, "daves", "dave"))
+    template = Template("open", "Open", process=ProcessSpec(command.command, network=Network.HOST))
+    runtime = neighbours.runtime
+    with pytest.raises(IsolationUnavailableError, match="CODEHUB_NETWORK_HOST_FOR=everybody"):
+        await runtime.start(workload(template, "daves", "dave"))
+    await running(runtime, dataclasses.replace(workload(template, "admins", "root"), trusted=True))
     script = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 1)"
-    with socket.create_server(("127.0.0.1", 0)) as service:
-        port = str(service.getsockname()[1])
-        assert (await neighbours.runtime.exec("daves", ["python3", "-c", script, port])).exit_code != 0
-        assert (await neighbours.runtime.exec("alices", ["python3", "-c", script, port])).exit_code == 0
+    with listening_on_this_machine() as (port, _):
+        assert (await runtime.exec("admins", ["python3", "-c", script, str(port)])).exit_code == 0
 
 
 async def test_an_ended_shepherd_takes_its_workspace_with_it(short_lived: Neighbours) -> None:

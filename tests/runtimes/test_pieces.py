@@ -11,7 +11,7 @@ from codehub.runtimes import cgroups, files, ide_install, sandbox, uids
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.sandbox import Machine, Room
 from codehub.runtimes.shepherd.log_files import LogFiles
-from codehub.runtimes.shepherd.spec import Mount, Spec
+from codehub.runtimes.shepherd.spec import HOST_NETWORK, Mount, NetworkSpec, Spec
 from codehub.templates.model import ResourceLimits
 
 MACHINE = Machine(
@@ -60,10 +60,12 @@ def test_bubblewrap_is_told_the_same_in_its_own_words() -> None:
         "--hostname w1",
     ):
         assert part in options
-    assert "--unshare-net" not in options
+    assert "--unshare-net" in options
     assert "--unshare-user" not in options
-    alone = Room("w1", "alice", None, "/h", "/s", "/e", private_network=True)
+    alone = Room("w1", "alice", None, "/h", "/s", "/e")
     assert {"--unshare-net", "--unshare-user"} <= set(sandbox.bubblewrap("bwrap", [], alone))
+    exposed = Room("w1", "alice", None, "/h", "/s", "/e", network=NetworkSpec(HOST_NETWORK))
+    assert "--unshare-net" not in sandbox.bubblewrap("bwrap", [], exposed)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,8 @@ def test_a_user_is_called_like_its_owner_where_that_can_be(owner: str, name: str
 
 def test_a_spec_survives_its_journey() -> None:
     spec = Spec(
-        "w1", "none", ["a"], {"A": "ü"}, "alice", "/home/alice", None, None, False,
+        "w1", "none", ["a"], {"A": "ü"}, "alice", "/home/alice", None, None,
+        NetworkSpec("relay", ["a.b"], ["10.0.0.0/8"]),
         [Mount("tmpfs", "/tmp", size=4)], [], "/h", "/l", "/r", "/e", "/s", 5, "/log", 7,
     )  # fmt: skip
     assert Spec.loads(spec.dumps()) == spec

@@ -26,6 +26,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         "redis": lambda: servers.redis_server(settings),
         "object store": lambda: store.check(settings.storage),
         "isolation": lambda: workspaces.isolation(settings),
+        "network": lambda: workspaces.network(settings),
         "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
         "bubblewrap": isolation.bubblewrap,
         "user namespaces": isolation.user_namespaces,

@@ -5,11 +5,15 @@ import tempfile
 
 from codehub.clock import SystemClock
 from codehub.doctor.model import Finding, fail, ok, warn
+from codehub.doctor.threads import in_thread
 from codehub.errors import SettingsError
+from codehub.runtimes.network import ways
 from codehub.runtimes.process import ProcessRuntime
+from codehub.runtimes.shepherd.spec import RELAY
 from codehub.settings import Settings
 from codehub.supervisor.privileges import service_account
 from codehub.templates.loader import Templates
+from codehub.templates.model import Network
 
 
 async def isolation(settings: Settings) -> Finding:
@@ -29,14 +33,38 @@ async def isolation(settings: Settings) -> Finding:
     return ok("isolation", found.reason)
 
 
+async def network(settings: Settings) -> Finding:
+    """How workspaces go out of networks of their own, and what would give them more."""
+    if settings.runtime.network == "host":
+        whose = "everybody's" if settings.runtime.network_host_for == "everybody" else "admins'"
+        return warn(
+            "network",
+            f"CODEHUB_NETWORK=host: {whose} workspaces reach what listens on this machine's loopback, and each other",
+            "Unset CODEHUB_NETWORK; where workspaces need hosts of your own network, list it in "
+            "CODEHUB_NETWORK_PRIVATE.",
+        )
+    way = await in_thread(lambda: ways.find(settings.runtime))
+    if way.kind != RELAY or settings.runtime.network_via == RELAY or settings.runtime.network in {"allowlist", "none"}:
+        return ok("network", f"{settings.runtime.network}, {way.reason}")
+    advice = "Install slirp4netns and nftables for programs that do not ask an HTTP proxy (ssh, databases, datagrams)."
+    return warn("network", f"{settings.runtime.network}, {way.reason}", advice)
+
+
 def templates(settings: Settings) -> Finding:
     try:
         loaded = Templates.load(settings.runtime.templates_dir, settings.storage.data_dir)
     except SettingsError as e:
         return fail("templates", e.detail, "Correct the file.")
     missing = [f"{t.name} ({reason})" for t in loaded.all() if (reason := loaded.unavailable(t.name))]
+    exposed = [t.name for t in loaded.all() if t.process and t.process.network is Network.HOST]
     usable = [t.name for t in loaded.all() if loaded.unavailable(t.name) is None]
     if not usable:
         return fail("templates", f"none can be started: {'; '.join(missing)}", "Install one of them.")
+    if exposed:
+        return warn(
+            "templates",
+            f"in this machine's own network: {', '.join(exposed)}",
+            "Their workspaces reach what listens on its loopback; take `network` out of the template.",
+        )
     left_out = f"; not available: {'; '.join(missing)}" if missing else ""
     return ok("templates", ", ".join(usable) + left_out)

@@ -82,7 +82,7 @@ def _namespaces(config: RuntimeConfig, machine: Machine) -> Isolation:
             directory=room.inside_home,
             uid=room.uid,
             gid=room.uid,
-            private_network=False,
+            network=room.network,
             mounts=sandbox.mounts(machine, room),
             bubblewrap=[],
             home=room.home,

@@ -26,11 +26,12 @@ from codehub.runtimes.base import (
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.isolation import Isolation
 from codehub.runtimes.layout import Layout, Place
+from codehub.runtimes.network import ways
 from codehub.runtimes.sandbox import Room
 from codehub.runtimes.shepherd.spec import PLAIN
 from codehub.runtimes.volumes import Meta, Volumes
 from codehub.supervisor.privileges import Account
-from codehub.templates.model import Template
+from codehub.templates.model import Network, ProcessSpec, Template
 
 ANSWER_SECONDS = 1.0
 WRITING_SECONDS = 5.0
@@ -72,6 +73,10 @@ class ProcessRuntime:
     async def isolation(self) -> Isolation:
         """How workspaces are kept apart here; for `doctor`, and looked for before each start until there is a way."""
         return (await self._look_around()).isolation
+
+    async def way_out(self) -> ways.Way:
+        """How workspaces leave networks of their own here; for `doctor`."""
+        return (await self._look_around()).way
 
     async def limits(self) -> cgroups.Groups:
         """Whether limits can be set here, and if not, why."""
@@ -119,6 +124,7 @@ class ProcessRuntime:
             await asyncio.to_thread(lifecycle.clear_up, place, running)
         setting = self._as_far_as_trusted(await self._look_around(), workload_)
         process = workload.process_of(workload_)
+        self._check_network(workload_, process)
         meta = await asyncio.to_thread(self._volumes.meta, workload_.workspace_id)
         await self._check_quota(workload_)
         room = workload.room_of(workload_, process, place, meta.uid, setting)
@@ -158,7 +164,9 @@ class ProcessRuntime:
         running = records.read(self._layout.of(workspace_id).record)
         if running is None or not running.alive:
             raise RuntimeFailureError("the workspace is not running")
-        environment = workload.basic_environment(workspace_id, running.user, running.directory, self._layout.data_dir)
+        environment = workload.basic_environment(
+            workspace_id, running.user, running.directory, self._layout.data_dir, running.network
+        )
         return await inside.run(
             running, command, environment, stdin=stdin, timeout_seconds=timeout_seconds, max_output=max_output
         )
@@ -202,7 +210,8 @@ class ProcessRuntime:
         self._layout.prepare(as_root=self._as_root)
         machine = isolation.look(self._layout.data_dir, self._layout.sockets.parent)
         found = isolation.find(self._config, machine)
-        return workload.Setting(self._layout.data_dir, self._config, self._account, found, machine)
+        way = ways.find(self._config)
+        return workload.Setting(self._layout.data_dir, self._config, self._account, found, machine, way)
 
     def _as_far_as_trusted(self, setting: workload.Setting, workload_: Workload) -> workload.Setting:
         """Where nothing keeps workspaces apart an admin may run one: they can read everything anyway. Others may not.
@@ -218,6 +227,15 @@ class ProcessRuntime:
             "Ask your admin to install bubblewrap, to allow user namespaces, or, where everybody may read everything, "
             "to set CODEHUB_ISOLATION=none"
         )
+
+    def _check_network(self, workload_: Workload, process: ProcessSpec) -> None:
+        """The machine's own network is an operator's choice, said twice before it is anybody's but an admin's."""
+        wanted = ways.mode_of(process, self._config)
+        if wanted is Network.HOST and not workload_.trusted and self._config.network_host_for != "everybody":
+            raise IsolationUnavailableError(
+                "this kind of workspace runs in the machine's own network (network = host), which only admins may. "
+                "Ask your admin for another kind, or to set CODEHUB_NETWORK_HOST_FOR=everybody"
+            )
 
     async def _check_quota(self, workload_: Workload) -> None:
         allowed = workload_.template.limits.disk_mb

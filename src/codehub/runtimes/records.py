@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from codehub.runtimes.base import Address, Container
+from codehub.runtimes.shepherd.spec import HOST_NETWORK
 from codehub.supervisor.processes import Identity
 
 
@@ -24,6 +25,7 @@ class Running:
     user: str  # its name
     directory: str  # the home, as seen inside
     groups: list[str]
+    network: str = HOST_NETWORK  # how it goes out; a record of an earlier version does not say
 
     @property
     def alive(self) -> bool:

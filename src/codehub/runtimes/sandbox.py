@@ -7,7 +7,7 @@ those trees happens to contain the data directory is that hidden in turn.
 
 from dataclasses import dataclass, field
 
-from codehub.runtimes.shepherd.spec import Mount
+from codehub.runtimes.shepherd.spec import Mount, NetworkSpec
 
 SOCKET_DIR = "/run/ide"
 DOOR_DIR = "/run/codehub"  # where a workspace reaches the platform
@@ -45,7 +45,8 @@ class Room:
     home: str  # on the machine
     socket_dir: str  # on the machine
     etc: str  # on the machine: passwd, group, hosts, hostname
-    private_network: bool = False
+    network: NetworkSpec = NetworkSpec()
+    resolv_conf: str | None = None  # None: as on the machine
     memory_bytes: int = 0  # 0: no limit
     door_dir: str = ""  # on the machine; empty: there is none
     paths: tuple[str, ...] = field(default_factory=tuple)  # more trees to show: an IDE's own, a template's
@@ -62,10 +63,9 @@ def mounts(machine: Machine, room: Room) -> list[Mount]:
     steps = [
         Mount("symlink", path, target) if target else Mount("read-only", path, path) for path, target in machine.system
     ]
-    steps += [Mount("read-only", f"/etc/{name}", f"/etc/{name}") for name in machine.etc]
-    steps += [
-        Mount("read-only", f"/etc/{name}", f"{room.etc}/{name}") for name in ("passwd", "group", "hosts", "hostname")
-    ]
+    ours = ["passwd", "group", "hosts", "hostname", *([] if room.resolv_conf is None else ["resolv.conf"])]
+    steps += [Mount("read-only", f"/etc/{name}", f"/etc/{name}") for name in machine.etc if name not in ours]
+    steps += [Mount("read-only", f"/etc/{name}", f"{room.etc}/{name}") for name in ours]
     steps += [
         Mount("proc", "/proc"),
         Mount("dev", "/dev"),
@@ -99,7 +99,7 @@ def _inside(path: str, trees: list[str]) -> bool:
 def bubblewrap(program: str, steps: list[Mount], room: Room) -> list[str]:
     """Program and options; descriptors and the command follow."""
     options = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
-    options += ["--unshare-net"] if room.private_network else []
+    options += ["--unshare-net"] if room.network.private_network else []
     options += ["--unshare-user"] if room.uid is None else []
     for step in steps:
         options += _option(step)
@@ -134,6 +134,7 @@ def etc_files(room: Room, hosts: str, uid: int, gid: int) -> dict[str, str]:
         "group": f"root:x:0:\n{room.user}:x:{gid}:\nnogroup:x:65534:\n",
         "hosts": f"{hosts.rstrip()}\n127.0.1.1 {room.workspace_id}\n",
         "hostname": f"{room.workspace_id}\n",
+        **({} if room.resolv_conf is None else {"resolv.conf": room.resolv_conf}),
     }
 
 

@@ -9,12 +9,13 @@ from codehub.runtimes.base import ImageNotFoundError, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.isolation import Isolation
 from codehub.runtimes.layout import DOOR, SOCKET, Layout, Place
+from codehub.runtimes.network import ways
 from codehub.runtimes.sandbox import Machine, Room
-from codehub.runtimes.shepherd.spec import BUBBLEWRAP, PLAIN, Spec
+from codehub.runtimes.shepherd.spec import BUBBLEWRAP, HOST_NETWORK, NO_NETWORK, PLAIN, NetworkSpec, Spec
 from codehub.supervisor.privileges import Account
 from codehub.templates import programs
 from codehub.templates.expand import expand, uses_port
-from codehub.templates.model import Network, ProcessSpec
+from codehub.templates.model import ProcessSpec
 
 INSIDE_PORT = 8080  # always free: the network namespace is the workspace's own
 
@@ -28,9 +29,11 @@ class Setting:
     account: Account | None
     isolation: Isolation
     machine: Machine
+    way: ways.Way  # out of a network of one's own
 
 
 def room_of(workload: Workload, process: ProcessSpec, place: Place, uid: int | None, setting: Setting) -> Room:
+    network = network_of(process, setting)
     ide, door = setting.data_dir / "ide", Layout(setting.data_dir).door.parent
     return Room(
         workspace_id=workload.workspace_id,
@@ -39,14 +42,24 @@ def room_of(workload: Workload, process: ProcessSpec, place: Place, uid: int | N
         home=str(place.home),
         socket_dir=str(place.socket_dir),
         etc=str(place.etc),
-        private_network=process.network is Network.NONE or uses_port(process.command),
+        network=network,
+        resolv_conf=ways.resolv_conf(network.kind, setting.way),
         door_dir=str(door) if door.is_dir() else "",
         memory_bytes=workload.template.limits.memory_mb << 20,
         paths=(*process.paths, *([str(ide)] if ide.is_dir() else [])),
     )
 
 
-def basic_environment(workspace_id: str, user: str, home: str, data_dir: pathlib.Path) -> dict[str, str]:
+def network_of(process: ProcessSpec, setting: Setting) -> NetworkSpec:
+    if setting.isolation.kind == PLAIN:
+        return NetworkSpec(HOST_NETWORK)
+    network = ways.of(process, setting.config, setting.way)
+    if network.kind == HOST_NETWORK and uses_port(process.command):
+        return NetworkSpec(NO_NETWORK)  # its port is reached by others on this machine otherwise
+    return network
+
+
+def basic_environment(workspace_id: str, user: str, home: str, data_dir: pathlib.Path, network: str) -> dict[str, str]:
     """All that a workspace gets to know, whatever is in ours."""
     return {
         "PATH": ":".join([f"{home}/.local/bin", *programs.folders(data_dir)]),
@@ -57,6 +70,7 @@ def basic_environment(workspace_id: str, user: str, home: str, data_dir: pathlib
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
         "CODEHUB_WORKSPACE_ID": workspace_id,
+        **ways.environment(network),
     }
 
 
@@ -82,7 +96,7 @@ def spec_of(workload: Workload, place: Place, room: Room, setting: Setting) -> S
         isolation=setting.isolation.kind or "",
         command=_command(process, values, room, setting),
         environment={
-            **basic_environment(room.workspace_id, room.user, home, setting.data_dir),
+            **basic_environment(room.workspace_id, room.user, home, setting.data_dir, room.network.kind),
             **{name: expand(value, values) for name, value in process.env.items()},
             **_door(room, plain=plain),
             **workload.environment,
@@ -91,7 +105,7 @@ def spec_of(workload: Workload, place: Place, room: Room, setting: Setting) -> S
         directory=home,
         uid=room.uid,
         gid=room.uid,
-        private_network=room.private_network,
+        network=room.network,
         mounts=steps,
         bubblewrap=sandbox.bubblewrap(setting.isolation.program, steps, room),
         home=str(place.home),

@@ -13,6 +13,8 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 from urllib.parse import urlsplit
 
+from codehub import allowlist
+
 Check = Callable[[Any], str | None]
 Network = IPv4Network | IPv6Network
 
@@ -186,6 +188,39 @@ class RuntimeConfig:
         "How workspaces are kept apart: auto takes bubblewrap, else namespaces, else lets only admins start one; "
         "bubblewrap or namespaces insist on one; none runs them unprotected.",
         check=one_of("auto", "bubblewrap", "namespaces", "none"),
+    )
+    network: str = setting(
+        "CODEHUB_NETWORK",
+        "internet",
+        "What workspaces reach where a template does not say, each from a network of its own: internet (what is "
+        "outside, never this machine, other workspaces or private networks), allowlist (the hosts of "
+        "CODEHUB_NETWORK_ALLOW), none; or host, this machine's own network with everything in it.",
+        check=one_of("internet", "allowlist", "none", "host"),
+    )
+    network_via: str = setting(
+        "CODEHUB_NETWORK_VIA",
+        "auto",
+        "How they go out: auto takes slirp4netns, else veth, else relay (an HTTP proxy of our own, which is always "
+        "there); one that is named is insisted on, as far as this machine has it.",
+        check=one_of("auto", "slirp4netns", "veth", "relay"),
+    )
+    network_allow: tuple[str, ...] = setting(
+        "CODEHUB_NETWORK_ALLOW",
+        (),
+        "Hosts for `allowlist`, separated by commas: pypi.org, *.pythonhosted.org, 10.1.2.3, git.example.org:22.",
+        check=allowlist.complaint,
+    )
+    network_private: tuple[Network, ...] = setting(
+        "CODEHUB_NETWORK_PRIVATE",
+        (),
+        "Private networks that workspaces may reach all the same, separated by commas; never this machine itself.",
+    )
+    network_host_for: str = setting(
+        "CODEHUB_NETWORK_HOST_FOR",
+        "admins",
+        "Whose workspaces may run with `network = host`: admins, or everybody. Whoever does can reach what listens on "
+        "this machine's loopback, and other such workspaces.",
+        check=one_of("admins", "everybody"),
     )
     log_max_bytes: int = setting(
         "CODEHUB_LOG_MAX_BYTES",

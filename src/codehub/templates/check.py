@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from codehub.templates.model import DockerSpec, ProcessSpec, ResourceLimits, Template
+from codehub import allowlist
+from codehub.templates.model import DockerSpec, Network, ProcessSpec, ResourceLimits, Template
 
 TABLES = {"process": ProcessSpec, "docker": DockerSpec, "limits": ResourceLimits}
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -98,14 +99,19 @@ def _environment(value: Any) -> dict[str, str]:
     return dict(value)
 
 
-def _absolute(spec: ProcessSpec | None) -> str | None:
-    wrong = next((path for path in spec.paths if not path.startswith("/")), None) if spec else None
-    return f"paths must be absolute, and {wrong} is not" if wrong else None
+def _process(spec: ProcessSpec | None) -> str | None:
+    if spec is None:
+        return None
+    if wrong := next((path for path in spec.paths if not path.startswith("/")), None):
+        return f"paths must be absolute, and {wrong} is not"
+    if spec.allow and spec.network is not Network.ALLOWLIST:
+        return 'allow goes with network = "allowlist"'
+    return allowlist.complaint(spec.allow)
 
 
 RULES: dict[str, Callable[[Any], str | None]] = {
     "ready": lambda path: None if path is None or path.startswith("/") else "must begin with /",
     "title": lambda title: None if title.strip() else "must not be empty",
-    "process": _absolute,
+    "process": _process,
     "docker": lambda spec: None if spec is None or 0 < spec.port < 65536 else "port must be between 1 and 65535",
 }

@@ -22,10 +22,12 @@ class WakeOn(StrEnum):
 
 
 class Network(StrEnum):
-    """What a workspace reaches. `host`: what this machine reaches, for `pip install` and `git clone`."""
+    """What a workspace reaches, from a network of its own in all but the last."""
 
-    HOST = "host"
+    INTERNET = "internet"  # what is outside: neither this machine, nor other workspaces, nor private networks
+    ALLOWLIST = "allowlist"  # the hosts that are named
     NONE = "none"
+    HOST = "host"  # the machine's own network, with everything in it
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class ProcessSpec:
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    network: Network = Network.HOST
+    network: Network | None = None  # None: as the platform says
+    allow: tuple[str, ...] = ()  # for `allowlist`: more hosts than the platform names
     paths: tuple[str, ...] = ()  # more folders of this machine that the workspace may read
 
 

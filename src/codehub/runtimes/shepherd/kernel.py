@@ -1,7 +1,7 @@
 """The system calls that Python does not offer. Used by `namespaces`, `enter` and `main`, mostly right after a fork."""
 
 # Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
-# ruff: noqa: PTH123
+# ruff: noqa: PTH116, PTH123
 
 import contextlib
 import ctypes
@@ -18,8 +18,10 @@ MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 MNT_DETACH = 2
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
-PR_CAP_AMBIENT_CLEAR_ALL = 4
+PR_CAP_AMBIENT_RAISE, PR_CAP_AMBIENT_CLEAR_ALL = 2, 4
+CAP_NET_ADMIN = 12
 NS_GET_USERNS = 0xB701
+_CAPABILITY_VERSION = 0x20080522
 _MOUNT_SETATTR = 442  # the same number on every architecture
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _SIOCSIFFLAGS, _IFF_UP, _IFF_LOOPBACK, _IFF_RUNNING = 0x8914, 0x1, 0x8, 0x40
@@ -101,6 +103,25 @@ def map_user(inside_uid: int, inside_gid: int, outside_uid: int, outside_gid: in
     ):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
+
+
+def enter_network(pid: int) -> None:
+    """The network namespace of a process, with the rights to change it; for an ordinary user, in its user namespace."""
+    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    owner = owning_user_namespace(network)
+    if os.fstat(owner).st_ino != os.stat("/proc/self/ns/user").st_ino:
+        setns(owner, CLONE_NEWUSER)
+    setns(network, CLONE_NEWNET)
+
+
+def pass_on_network_rights() -> None:
+    """Let a program that is run next keep the one right it is run for; a user namespace gives it to us alone."""
+    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+    data = ctypes.create_string_buffer(24)
+    _check(_libc.capget(header, data), "capget")
+    effective, permitted, _, *rest = struct.unpack("=6I", data.raw)
+    _check(_libc.capset(header, struct.pack("=6I", effective, permitted, 1 << CAP_NET_ADMIN, *rest)), "capset")
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN)
 
 
 def loopback_up() -> None:

@@ -16,11 +16,13 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from codehub.runtimes.shepherd import kernel, launch, tree
 from codehub.runtimes.shepherd.log_files import LogFiles
-from codehub.runtimes.shepherd.spec import PLAIN, Spec
+from codehub.runtimes.shepherd.network import Inside, Network
+from codehub.runtimes.shepherd.spec import BUBBLEWRAP, PLAIN, Spec
 from codehub.supervisor.processes import Identity
 
 CHUNK = 1 << 17
@@ -71,6 +73,7 @@ class Shepherd:
         fresh_socket_dir(spec)
         self._log = LogFiles(spec.log_dir, spec.log_max_bytes)
         self._code: int | None = None
+        self._silent = False
 
     def start(self) -> None:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
@@ -86,6 +89,9 @@ class Shepherd:
             said = os.read(self._child.output, 2000).decode(errors="replace").strip()
             raise NotStartedError(said or "the sandbox ended before it began")
         self._first = first
+        inside = Inside(first.pid, self._spec.uid, self._spec.gid, has_loopback=self._spec.isolation == BUBBLEWRAP)
+        self._network = Network(self._spec.network, inside, lambda: launch.join_groups(self._spec.groups))
+        self._network.open()
         signal.signal(signal.SIGTERM, self._pass_on)
         write_json(
             self._spec.record,
@@ -101,6 +107,7 @@ class Shepherd:
                 "user": self._spec.user,
                 "directory": self._spec.directory,
                 "groups": self._spec.groups,
+                "network": self._spec.network.kind,
             },
         )
         self._child.let_go()
@@ -116,30 +123,40 @@ class Shepherd:
             os.kill(pid, number)
 
     def tend(self) -> NoReturn:
-        watched = select.poll()
-        watched.register(self._wake, select.POLLIN)
-        watched.register(self._child.output, select.POLLIN)
         os.set_blocking(self._child.output, False)
         while self._code is None:
+            tasks = {**self._own_tasks(), **self._network.watched()}
+            watched = select.poll()
+            for fd in tasks:
+                watched.register(fd, select.POLLIN)
             for fd, _ in watched.poll():
-                if fd == self._wake:
-                    os.read(self._wake, 4096)
-                elif not self._pump():
-                    watched.unregister(fd)
+                self._do(tasks[fd])
             self._bury()
         self._finish(self._code)
 
-    def _pump(self) -> bool:
-        """One piece of output into the log; False when there will be no more."""
+    def _own_tasks(self) -> dict[int, Callable[[], object]]:
+        """What to do when a descriptor can be read."""
+        tasks: dict[int, Callable[[], object]] = {self._wake: lambda: os.read(self._wake, 4096)}
+        return tasks if self._silent else {**tasks, self._child.output: self._pump}
+
+    def _do(self, task: Callable[[], object]) -> None:
+        """Nothing that goes wrong here may end us: we are the workspace's life."""
         try:
+            task()
+        except OSError as e:
+            self._log.write(f"[codehub] {e.strerror or e}\n".encode())
+
+    def _pump(self) -> None:
+        """One piece of output into the log, until there will be no more."""
+        with contextlib.suppress(BlockingIOError):
             data = os.read(self._child.output, CHUNK)
-        except BlockingIOError:
-            return True
-        self._log.write(data)
-        return bool(data)
+            self._log.write(data)
+            self._silent = not data
 
     def _bury(self) -> None:
-        status = tree.reap().get(self._child.waits_for)
+        buried = tree.reap()
+        self._network.ended(list(buried))
+        status = buried.get(self._child.waits_for)
         if status is not None:
             code = os.waitstatus_to_exitcode(status)
             self._code = code if code >= 0 else 128 - code

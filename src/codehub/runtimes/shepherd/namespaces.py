@@ -29,7 +29,7 @@ def usher(spec: Spec, go: int, tell: int) -> NoReturn:
     """Forked by the shepherd: enter new namespaces, fork the first process inside, tell its pid, leave."""
     try:
         flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
-        flags |= kernel.CLONE_NEWNET if spec.private_network else 0
+        flags |= kernel.CLONE_NEWNET if spec.network.private_network else 0
         uid, gid = os.getuid(), os.getgid()
         if spec.uid is None:
             kernel.unshare(kernel.CLONE_NEWUSER | flags)
@@ -55,7 +55,7 @@ def _first_process(spec: Spec, go: int, outside: tuple[int, int]) -> NoReturn:
     if select.select([go], [], [], 0)[0]:  # it ended between the two lines above
         os._exit(COULD_NOT)
     os.close(go)
-    if spec.private_network:
+    if spec.network.private_network:
         kernel.loopback_up()
     socket.sethostname(spec.workspace_id)
     build(spec.mounts)

@@ -4,6 +4,8 @@ import json
 from dataclasses import asdict, dataclass, field
 
 BUBBLEWRAP, NAMESPACES, PLAIN = "bubblewrap", "namespaces", "none"
+HOST_NETWORK, NO_NETWORK, RELAY, SLIRP4NETNS, VETH = "host", "none", "relay", "slirp4netns", "veth"
+RELAY_PORT = 3128  # on the workspace's own loopback
 UMASK = 0o007  # the IDE's socket gets its directory's group (the proxy's), which must be able to write to it
 
 
@@ -21,6 +23,23 @@ class Mount:
 
 
 @dataclass(frozen=True)
+class NetworkSpec:
+    """How a workspace goes out. `kind`: host, none, relay, slirp4netns or veth; the rest is for those that need it."""
+
+    kind: str = NO_NETWORK
+    allow: list[str] | None = None  # the relay: only these hosts; None: whatever is outside
+    private: list[str] = field(default_factory=list)  # private networks that are open
+    firewall: str = ""  # loaded inside, before there is a way out
+    firewall_outside: str = ""  # loaded on this machine
+    own: list[str] = field(default_factory=list)  # this machine's addresses, as the firewall knows them
+    programs: dict[str, str] = field(default_factory=dict)  # where they are
+
+    @property
+    def private_network(self) -> bool:
+        return self.kind != HOST_NETWORK
+
+
+@dataclass(frozen=True)
 class Spec:
     workspace_id: str
     isolation: str
@@ -30,7 +49,7 @@ class Spec:
     directory: str  # where it starts, as seen inside
     uid: int | None  # None: our own
     gid: int | None
-    private_network: bool
+    network: NetworkSpec
     mounts: list[Mount]
     bubblewrap: list[str]  # its program and arguments, without descriptors and command
     home: str  # on the machine
@@ -50,5 +69,6 @@ class Spec:
     @classmethod
     def loads(cls, text: bytes) -> "Spec":
         values = json.loads(text)
+        values["network"] = NetworkSpec(**values["network"])
         values["mounts"] = [Mount(**mount) for mount in values["mounts"]]
         return cls(**values)
