@@ -11,9 +11,10 @@ class CodeHubError(Exception):
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Something went wrong"
 
-    def __init__(self, detail: str, **extra: Any) -> None:
+    def __init__(self, detail: str, *, retry_after: int | None = None, **extra: Any) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.retry_after = retry_after  # seconds, where waiting helps
         self.extra: Mapping[str, Any] = extra
 
 
@@ -64,6 +65,24 @@ class LastAdminError(CodeHubError):
     code = "LAST_ADMIN"
     status = 409
     title = "Somebody must stay admin"
+
+
+class RateLimitError(CodeHubError):
+    code = "RATE_LIMIT"
+    status = 429
+    title = "Too often"
+
+
+class TokenLimitError(CodeHubError):
+    code = "TOKEN_LIMIT"
+    status = 429
+    title = "Too many access tokens"
+
+
+class StreamLimitError(CodeHubError):
+    code = "STREAM_LIMIT"
+    status = 429
+    title = "Too many streams are open"
 
 
 class UnavailableError(CodeHubError):

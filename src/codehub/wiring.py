@@ -18,6 +18,7 @@ from codehub.errors import StartError
 from codehub.gate import origins
 from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
+from codehub.rates import Rates
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
@@ -50,6 +51,7 @@ class Services:
     entering: Entering
     timetable: Timetable
     activity: Activity
+    rates: Rates
 
     def base_url(self, request: "Request") -> str:
         """Where this person reached us, for links we hand out."""
@@ -71,7 +73,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         credentials = Credentials(database, clock, auth, auth.secret_key)
         templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
         workspaces = Workspaces(database, clock, settings.limits, templates)
-        people = People(database, clock, auth, credentials)
+        people = People(database, clock, auth, settings.limits, credentials)
         where = origins.of(settings)
         timetable = Timetable(settings.ttl, settings.activity, templates)
         relay = events.Relay(database, clock, timetable)
@@ -94,9 +96,10 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             relay,
             where,
             Passes(auth.secret_key),
-            Entering(database, clock, workspaces, people, isolated=where.isolated),
+            Entering(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
             timetable,
             Activity(database, client, timetable, workspaces),
+            Rates(client, clock),
         )
     finally:
         await listener.stop()

@@ -73,10 +73,11 @@ class Gallery:
 async def gallery(settings: Settings, clock: ManualClock) -> AsyncIterator[Gallery]:
     async with open_services(settings, clock) as services:
         await services.people.ensure_first_admin()
-        for name in ("mina", LONGEST_NAME):
+        for name in ("mina", "jun", LONGEST_NAME):
             await services.people.create_user(operator(), name, Role.LEARNER)
         ids = await furnish(services, clock)
         await clock.advance(2)
+        await share(services, ids)
         app = create_app(services)
         app.add_api_route("/entry/{kind}", entry_page, include_in_schema=False)
         app.state.ids = ids
@@ -101,6 +102,16 @@ async def furnish(services: Services, clock: ManualClock) -> dict[str, str]:
         async with services.database.connection() as c:
             await c.execute(f"UPDATE workspaces SET {assignments} WHERE id = $1", made.id, *values.values())
     return ids
+
+
+async def share(services: Services, ids: Mapping[str, str]) -> None:
+    """With somebody who came, and somebody who did not; and somebody's with mina."""
+    mina, jun = (Caller(name, Role.LEARNER, operator().scopes) for name in ("mina", "jun"))
+    for guest in ("jun", LONGEST_NAME):
+        await services.entering.share(mina, ids["Week 3: Recursion"], guest)
+    await services.entering.arrive("jun", ids["Week 3: Recursion"])
+    made = await services.workspaces.create(jun, NewWorkspace("Group work", "terminal", Desired.STANDBY))
+    await services.entering.share(jun, made.id, "mina")
 
 
 HOME: dict[str, Any] = {"home_url": "http://localhost:1/"}
@@ -145,6 +156,7 @@ def pages_of(gallery: Gallery) -> dict[str, str]:
     return {
         "home": "/",
         "dashboard": f"/?at={ids['Final project']}&problem=RUNNING_LIMIT",
+        "limit": "/?problem=WORKSPACE_LIMIT&name=Lab",
         "deleted": f"/?at={ids['Old notes']}&done=deleted",
         "wrong-details": f"/workspaces/{ids['Chatbot']}",
         "details": f"/workspaces/{ids['Week 3: Recursion']}",

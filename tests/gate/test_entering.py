@@ -169,8 +169,12 @@ async def test_a_guest_comes_in_and_is_out_when_it_is_over(lab: Lab) -> None:
             assert [item["id"] for item in (await answer.json())["items"]] == [w.id]
         async with guest.get(shares) as answer:
             assert answer.status == 404  # only the owner's to see
-        async with guest.get(f"{lab.url}/w/{w.id}/", headers=PAGE) as answer:
-            assert answer.status == 200
+        for came in (False, True):
+            async with owner.get(shares) as answer:
+                (share,) = (await answer.json())["items"]
+                assert (share["user"], share["opened_at"] is not None) == ("mina", came)
+            async with guest.get(f"{lab.url}/w/{w.id}/", headers=PAGE) as answer:
+                assert answer.status == 200
         origin = {"Origin": lab.origin(w.id)}
         await owner.get(f"{lab.url}/w/{w.id}/", headers=PAGE)
         socket = f"{lab.origin(w.id)}/w/{w.id}/ws"

@@ -81,7 +81,7 @@ async def serving(services: Services, app: FastAPI | None = None) -> AsyncIterat
 @contextlib.asynccontextmanager
 async def serving_with(settings: Settings, clock: Clock, **changes: Any) -> AsyncIterator[Site]:
     """With other settings than the fixtures'; each goes to the group that has it."""
-    for name in ("server", "storage", "auth"):
+    for name in ("server", "storage", "auth", "limits"):
         group = getattr(settings, name)
         mine = {key: value for key, value in changes.items() if hasattr(group, key)}
         settings = dataclasses.replace(settings, **{name: dataclasses.replace(group, **mine)})

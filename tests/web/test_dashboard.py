@@ -254,7 +254,7 @@ async def test_lost_files_are_only_given_up_when_the_person_says_so(site: Site, 
 
 async def test_sharing_shows_it_to_the_guest_and_to_nobody_else(site: Site, mina: aiohttp.ClientSession) -> None:
     w = await make(site)
-    for user, problem in (("nobody-here", "NOBODY"), ("", "NOBODY"), ("mina", "OWNS_IT_ALREADY")):
+    for user, problem in (("Nobody Here", "NOBODY"), ("", "NOBODY"), ("mina", "OWNS_IT_ALREADY")):
         assert (await post(mina, f"/do/{w.id}/share", user=user, then="page"))[2]["problem"] == problem
     assert await post(mina, f"/do/{w.id}/share", user=" jun ", then="page") == (303, f"/workspaces/{w.id}", {})
     async with site.browser("jun") as jun:
@@ -263,6 +263,9 @@ async def test_sharing_shows_it_to_the_guest_and_to_nobody_else(site: Site, mina
         assert "by mina" in shown
         assert f'href="/w/{w.id}/"' in shown
         await page(jun, f"/workspaces/{w.id}", status=404)
+        assert await post(jun, f"/do/{w.id}/unshare", user="jun") == (303, "/", {})
+        assert "Shared with you" not in await page(jun)
+    await post(mina, f"/do/{w.id}/share", user="jun", then="page")
     await post(mina, f"/do/{w.id}/unshare", user="jun", then="page")
     async with site.browser("jun") as jun:
         assert "Shared with you" not in await page(jun)

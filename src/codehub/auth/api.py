@@ -9,12 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from codehub.auth.model import AccessToken, BrowserSession, Person, Role, Scope
 from codehub.auth.service import People
 from codehub.web import fields, paging
-from codehub.web.access import LoggedIn
+from codehub.web.access import LoggedIn, spend_creation
 from codehub.web.problems import documented
 
 router = APIRouter(prefix="/api/v1", tags=["people"], responses=documented(400, 401, 403, 503))
 Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
-TEXT = r"^[^\x00-\x1f\x7f]*$"  # one line; PostgreSQL cannot hold NUL
 
 
 Days = Annotated[int, Field(strict=True, ge=1, le=3650), fields.Whole]
@@ -47,7 +46,7 @@ class MeOut(UserOut):
 
 class TokenIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    label: str = Field(default="", max_length=100, pattern=TEXT, description="What it is for.")
+    label: fields.Line = Field(default="", max_length=100, description="What it is for.")
     scopes: list[Scope] | None = Field(default=None, min_length=1, description="Unset: as much as you may.")
     expires_in_days: Days | None = None
 
@@ -135,6 +134,7 @@ async def create_login_link(request: Request, caller: LoggedIn, name: Name) -> L
 
 @router.post("/users/{name}/tokens", status_code=201, responses=documented(404, 409, 413))
 async def create_token(request: Request, caller: LoggedIn, name: Name, token: TokenIn | None = None) -> NewTokenOut:
+    await spend_creation(request, caller, "token")
     wanted = token or TokenIn()
     scopes = None if wanted.scopes is None else frozenset(wanted.scopes)
     made = await _people(request).create_token(

@@ -80,6 +80,10 @@ INSERT INTO access_tokens (id, user_name, label, secret_hash, scopes, created_at
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 RETURNING id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at;
 
+-- name: count_tokens
+-- Those that work. The person's row is locked: exact.
+SELECT count(*) FROM access_tokens WHERE user_name = $1 AND revoked_at IS NULL AND expires_at > $2;
+
 -- name: find_token
 SELECT id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at
 FROM access_tokens WHERE id = $1;

@@ -10,6 +10,7 @@ from codehub.errors import DeactivatedError, ForbiddenError, LastAdminError, Not
 OLD_COOKIE_GRACE = timedelta(seconds=60)
 # Writing down every use would make every read a write.
 SEEN_EVERY = timedelta(seconds=60)
+TEACHERS_FACTOR = 10
 # One sentence for unknown, malformed and somebody else's, so that nobody can tell them apart.
 NO_SUCH_USER = "there is no such user"
 
@@ -64,6 +65,16 @@ def require_scope(caller: Caller, *, writes: bool) -> None:
 def require_admin(caller: Caller) -> None:
     if not caller.is_admin:
         raise ForbiddenError("only an admin may do this")
+
+
+def allowance(caller: Caller, limit: int) -> int | None:
+    """How many of something this person may have, where learners may have `limit`; None: any number.
+
+    Whoever looks after a class makes things for all of them.
+    """
+    if limit == 0 or caller.is_admin:
+        return None
+    return limit * TEACHERS_FACTOR if caller.role in {Role.TEACHER, Role.ADMIN} else limit
 
 
 def require_self_or_admin(caller: Caller, name: str) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from codehub import ids, metrics
+from codehub import ids, metrics, names
 from codehub.audit import service as audit
 from codehub.audit.model import Origin
 from codehub.auth import rules, store
@@ -13,8 +13,8 @@ from codehub.auth.signing import fingerprint
 from codehub.auth.store import sql
 from codehub.clock import Clock
 from codehub.db import Connection, Database
-from codehub.errors import InvalidRequestError, NotFoundError, UnauthenticatedError, UserExistsError
-from codehub.settings import AuthConfig
+from codehub.errors import InvalidRequestError, NotFoundError, TokenLimitError, UnauthenticatedError, UserExistsError
+from codehub.settings import AuthConfig, LimitsConfig
 
 FIRST_ADMIN = "admin"
 FROM_THE_START: store.After = (datetime.min.replace(tzinfo=UTC), "")
@@ -37,10 +37,13 @@ class NewToken:
 
 
 class People:
-    def __init__(self, database: Database, clock: Clock, config: AuthConfig, credentials: Credentials) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, config: AuthConfig, limits: LimitsConfig, credentials: Credentials
+    ) -> None:
         self._database = database
         self._clock = clock
         self._config = config
+        self._limits = limits
         self._credentials = credentials
 
     async def ensure_first_admin(self) -> Person:
@@ -148,17 +151,25 @@ class People:
         self, caller: Caller, name: str, *, label: str, scopes: frozenset[Scope] | None, days: int | None
     ) -> NewToken:
         rules.require_self_or_admin(caller, name)
+        if complaint := names.complaint(label):
+            raise InvalidRequestError(complaint, field="label")
         token_id, secret, now = ids.new(), ids.new_secret(), self._clock.now()
         expires = now + timedelta(days=days or self._config.token_days)
         async with self._database.transaction() as c:
             person = await self._user(c, name, lock=True)
             rules.require_active(person)
+            await self._check_tokens(c, caller, name)
             granted = sorted(rules.grantable(caller, scopes, person.role))
             token = await store.add_token(
                 c, token_id, name, label, fingerprint(secret), granted, now, caller.name, expires
             )
             await audit.record(c, now, caller.origin, "token.create", name, token_id=token_id, scopes=granted)
         return NewToken(token, f"{TOKEN_PREFIX}_{token_id}_{secret}")
+
+    async def _check_tokens(self, c: Connection, caller: Caller, name: str) -> None:
+        most = rules.allowance(caller, self._limits.max_tokens_per_user)
+        if most is not None and await c.fetchval(sql.count_tokens, name, self._clock.now()) >= most:
+            raise TokenLimitError(f"{name} has {most} access tokens: revoke one first")
 
     async def page_tokens(self, caller: Caller, name: str, *, after: store.After, limit: int) -> list[AccessToken]:
         rules.require_self_or_admin(caller, name)

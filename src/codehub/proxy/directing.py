@@ -49,7 +49,7 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
         credentials = Credentials(database, clock, settings.auth, key)
         templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
         workspaces = Workspaces(database, clock, settings.limits, templates)
-        people = People(database, clock, settings.auth, credentials)
+        people = People(database, clock, settings.auth, settings.limits, credentials)
         client = open_redis(storage.redis_url)
         recorder = Recorder(client, clock, ids.new(16), settings.activity)
         director = WorkspaceDirector(
@@ -62,7 +62,7 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
             pass_cookie=passes.cookie_name(settings, isolated=where.isolated),
             credentials=credentials,
             revocations=Revocations(database, clock),
-            entering=Entering(database, clock, workspaces, people, isolated=where.isolated),
+            entering=Entering(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
             templates=templates,
             timetable=Timetable(settings.ttl, settings.activity, templates),
             activity=activity or recorder,

@@ -250,6 +250,62 @@ class LimitsConfig:
     max_running_global: int = setting(
         "CODEHUB_MAX_RUNNING_GLOBAL", 100, "Workspaces that may run at a time; 0 = no limit.", check=at_least(0)
     )
+    max_workspaces_per_user: int = setting(
+        "CODEHUB_MAX_WORKSPACES_PER_USER",
+        100,
+        "Workspaces that one person may have, those in the trash included; teachers ten times as many, admins any "
+        "number; 0 = no limit.",
+        check=at_least(0),
+    )
+    max_tokens_per_user: int = setting(
+        "CODEHUB_MAX_TOKENS_PER_USER",
+        50,
+        "Access tokens that one person may have made for themselves; teachers ten times as many, admins any number; "
+        "0 = no limit.",
+        check=at_least(0),
+    )
+    max_shares_per_workspace: int = setting(
+        "CODEHUB_MAX_SHARES_PER_WORKSPACE",
+        50,
+        "People whom a workspace may be shared with; for teachers ten times as many, for admins any number; "
+        "0 = no limit.",
+        check=at_least(0),
+    )
+    max_shares_with_one: int = setting(
+        "CODEHUB_MAX_SHARES_WITH_ONE",
+        10,
+        "Workspaces that one person may share with one other, so that nobody's dashboard is filled unasked; for "
+        "teachers ten times as many, for admins any number; 0 = no limit.",
+        check=at_least(0),
+    )
+    max_streams_per_user: int = setting(
+        "CODEHUB_MAX_STREAMS_PER_USER",
+        30,
+        "Open event streams and followed logs of one person in an API process: one for each tab; for teachers ten "
+        "times as many, for admins any number; 0 = no limit.",
+        check=at_least(0),
+    )
+    max_streams: int = setting(
+        "CODEHUB_MAX_STREAMS",
+        800,
+        "Open event streams and followed logs in an API process; each holds one of the front door's connections to "
+        "it; 0 = no limit.",
+        check=at_least(0),
+    )
+    max_changes_per_minute: int = setting(
+        "CODEHUB_MAX_CHANGES_PER_MINUTE",
+        300,
+        "Changes and downloads that one person may ask for in a minute; teachers ten times as many, admins any "
+        "number; 0 = no limit.",
+        check=at_least(0),
+    )
+    max_creations_per_minute: int = setting(
+        "CODEHUB_MAX_CREATIONS_PER_MINUTE",
+        60,
+        "Workspaces, tokens and shares that one person may make in a minute, of each; teachers ten times as many, "
+        "admins any number; 0 = no limit.",
+        check=at_least(0),
+    )
     max_keep_awake_seconds: int = setting(
         "CODEHUB_MAX_KEEP_AWAKE_SECONDS",
         86400,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from codehub import allowlist
+from codehub import allowlist, names
 from codehub.templates.model import DockerSpec, Network, ProcessSpec, ResourceLimits, Template
 
 TABLES = {"process": ProcessSpec, "docker": DockerSpec, "limits": ResourceLimits}
@@ -111,7 +111,7 @@ def _process(spec: ProcessSpec | None) -> str | None:
 
 RULES: dict[str, Callable[[Any], str | None]] = {
     "ready": lambda path: None if path is None or path.startswith("/") else "must begin with /",
-    "title": lambda title: None if title.strip() else "must not be empty",
     "process": _process,
+    "title": lambda title: names.complaint(title) if title.strip() else "must not be empty",
     "docker": lambda spec: None if spec is None or 0 < spec.port < 65536 else "port must be between 1 and 65535",
 }

@@ -55,8 +55,24 @@ async def require_login(request: Request) -> Caller:
     caller = await visitor(request)
     if caller is None:
         raise UnauthenticatedError("log in, or send `Authorization: Bearer …`")
-    rules.require_scope(caller, writes=request.method not in SAFE_METHODS)
+    writes = request.method not in SAFE_METHODS
+    rules.require_scope(caller, writes=writes)
+    if writes:
+        await spend_change(request, caller)
     return caller
+
+
+async def spend_change(request: Request, caller: Caller) -> None:
+    services: Services = request.app.state.services
+    most = rules.allowance(caller, services.settings.limits.max_changes_per_minute)
+    await services.rates.spend("change", caller.name, most)
+
+
+async def spend_creation(request: Request, caller: Caller, kind: str) -> None:
+    """`kind`: of what is made."""
+    services: Services = request.app.state.services
+    most = rules.allowance(caller, services.settings.limits.max_creations_per_minute)
+    await services.rates.spend(kind, caller.name, most)
 
 
 async def require_local_or_login(request: Request) -> None:

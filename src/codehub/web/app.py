@@ -17,6 +17,7 @@ from codehub.gate import hosts
 from codehub.templates import api as templates_api
 from codehub.web import dashboard, entry, handover, health, login, pages, problems
 from codehub.web.middleware import BodyLimit, HeadAsGet, OwnHosts, RequestContext, SameOriginWrites
+from codehub.web.streams import Streams
 from codehub.wiring import Services
 from codehub.workspaces import api as workspaces_api
 from codehub.workspaces import points_api, shares_api
@@ -68,6 +69,7 @@ def create_app(services: Services) -> FastAPI:
         ],
     )
     app.state.services = services
+    app.state.streams = Streams(settings.limits)
     problems.install(app)
     for router in ROUTERS:
         # Not `include_router`: it would work out every route a second time, at its first request.
@@ -87,8 +89,8 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         _tidy_schemas(components.setdefault("schemas", {}))
         _name_templates(app, components["schemas"])
         for path, operations in schema["paths"].items():
-            for operation in operations.values():
-                _tidy_operation(path, operation)
+            for method, operation in operations.items():
+                _tidy_operation(path, method, operation)
         app.openapi_schema = schema
     return app.openapi_schema
 
@@ -108,8 +110,10 @@ def _name_templates(app: FastAPI, schemas: dict[str, Any]) -> None:
     schemas["WorkspaceIn"]["properties"]["template"]["enum"] = names
 
 
-def _tidy_operation(path: str, operation: dict[str, Any]) -> None:
+def _tidy_operation(path: str, method: str, operation: dict[str, Any]) -> None:
     operation["responses"].pop("422", None)
+    if path.startswith("/api/") and method != "get":
+        operation["responses"] |= {str(s): r for s, r in problems.documented(429).items()}  # so many in a minute
     operation["summary"] = operation["summary"].capitalize() if operation["summary"].istitle() else operation["summary"]
     operation["responses"] = dict(sorted(operation["responses"].items()))
     for status, response in operation["responses"].items():

@@ -16,12 +16,12 @@ from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from codehub import ids
+from codehub import ids, names
 from codehub.auth import rules as auth_rules
 from codehub.auth.model import Caller
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError, UnauthenticatedError
 from codehub.web import boards
-from codehub.web.access import visitor
+from codehub.web.access import spend_change, spend_creation, visitor
 from codehub.web.rendering import render
 from codehub.wiring import Services
 from codehub.workspaces.errors import OperationInProgressError
@@ -45,7 +45,10 @@ async def _person(request: Request) -> Caller:
         caller = None
     if caller is None:
         raise HTTPException(303, headers={"Location": "/"})
-    auth_rules.require_scope(caller, writes=request.method == "POST")
+    writes = request.method == "POST"
+    auth_rules.require_scope(caller, writes=writes)
+    if writes:
+        await spend_change(request, caller)
     return caller
 
 
@@ -118,6 +121,7 @@ async def create(request: Request, caller: Person, form: Posted) -> Response:
         return RedirectResponse(before, 303)
     try:
         new = NewWorkspace(_name(form), form.get("template", ""))
+        await spend_creation(request, caller, "workspace")
         made = await services.workspaces.create(caller, new)
     except CodeHubError as e:
         typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
@@ -189,7 +193,7 @@ def _code(error: CodeHubError) -> str:
 
 def _name(form: Form) -> str:
     name = " ".join(form.get("name", "").split())
-    if not 1 <= len(name) <= NAME_LENGTH or not name.isprintable():
+    if not 1 <= len(name) <= NAME_LENGTH or names.complaint(name):
         raise InvalidRequestError("1 to 100 characters", field="name")
     return name
 

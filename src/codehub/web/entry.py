@@ -15,7 +15,7 @@ from codehub.auth.service import FROM_THE_START
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
 from codehub.web import entry_pages as pages
 from codehub.web import handover, rules
-from codehub.web.access import require_login
+from codehub.web.access import require_login, spend_change
 from codehub.web.handover import begin_url, go, holder, host_of, logged_in, own_workspace, safe_next, services_of
 from codehub.workspaces.errors import RunningLimitError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
@@ -118,6 +118,7 @@ async def act(request: Request, id: str) -> Response:  # noqa: A002
         await services.entering.wake(person, id)
         return back
     caller = _as_owner(request, person)
+    await spend_change(request, caller)
     try:
         if action == "recover":
             await services.workspaces.recover(caller, id)

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BeforeValidator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
+
+from codehub import names
 
 
 def _whole(value: object) -> object:
@@ -17,5 +19,13 @@ def _text(value: Any) -> Any:
     return value
 
 
+def _legible(value: str) -> str:
+    if complaint := names.complaint(value):
+        raise ValueError(complaint)
+    return value
+
+
 Whole = BeforeValidator(_whole)
+# What people call something: one line, all of which is seen.
+Line = Annotated[str, AfterValidator(_legible), Field(json_schema_extra={"pattern": names.PATTERN})]
 Moment = Annotated[AwareDatetime, BeforeValidator(_text)]

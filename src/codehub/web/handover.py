@@ -134,7 +134,7 @@ async def hand_over(request: Request) -> Response:
     caller = await logged_in(request)
     if caller is None or caller.session_id is None:
         return to_login(request, next_)
-    await services.entering.visit(caller.name, id_)
+    await services.entering.arrive(caller.name, id_)
     given = new_pass(request, id_, caller.name, caller.session_id)
     ticket = services.passes.ticket(given, query.get("state", ""), services.clock.now().timestamp())
     return go(f"{origin}/_codehub/enter?{urlencode({'ticket': ticket, 'next': next_})}")

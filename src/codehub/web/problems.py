@@ -77,6 +77,8 @@ async def _on_error(request: Request, error: Exception) -> Response:
     if isinstance(error, UnavailableError):
         # The log says which server and why; that is nobody else's business.
         error, headers = UnavailableError("try again in a moment"), {"retry-after": RETRY_SECONDS}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(error.retry_after)
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = "Bearer"
     return _page(request, error.status, headers) or answer(error, headers)

@@ -13,8 +13,9 @@ from codehub.auth.model import Caller
 from codehub.errors import UnauthenticatedError
 from codehub.web import fields as web_fields
 from codehub.web import paging
-from codehub.web.access import LoggedIn, visitor
+from codehub.web.access import LoggedIn, spend_creation, visitor
 from codehub.web.problems import documented
+from codehub.web.streams import Streams
 from codehub.wiring import Services
 from codehub.workspaces import events
 from codehub.workspaces.model import Desired, Phase, Workspace
@@ -24,8 +25,9 @@ from codehub.workspaces.view import WorkspaceOut, show
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
 Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
 DesiredIn = Literal["RUNNING", "STANDBY", "ARCHIVED", "PENDING"]
-Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$", examples=["Week 3"])]
+Name = Annotated[web_fields.Line, Field(min_length=1, max_length=100, examples=["Week 3"])]
 Tail = Annotated[int, Query(ge=0, le=1_000_000, description="Bytes of it, at most.")]
+LOG_TYPE = "text/plain; charset=utf-8"
 HEARTBEAT, HEARTBEAT_SECONDS = b"event: heartbeat\ndata: {}\n\n", 30.0
 Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="Seconds; 0 = never."), web_fields.Whole]
 
@@ -92,6 +94,7 @@ def _desired(word: str) -> Desired:
 
 @router.post("/workspaces", status_code=201, responses=documented(409, 413, 429))
 async def create_workspace(request: Request, caller: LoggedIn, workspace: WorkspaceIn) -> WorkspaceDetail:
+    await spend_creation(request, caller, "workspace")
     wanted = {**workspace.model_dump(), "desired_state": _desired(workspace.desired_state)}
     return await detail(request, await _service(request).create(caller, NewWorkspace(**wanted)))
 
@@ -209,13 +212,17 @@ async def workspace_logs(
     tail_bytes: Tail = 65536,
 ) -> StreamingResponse:
     """The end of the IDE's own log."""
-    return await _log(request, caller, id, tail_bytes, follow=False)
+    lines = await _log(request, caller, id, tail_bytes, follow=False)
+    return StreamingResponse(lines, media_type=LOG_TYPE, headers={"x-accel-buffering": "no"})
 
 
 @router.get(
     "/workspaces/{id}/logs/follow",
     response_class=StreamingResponse,
-    responses={**documented(404), 200: {"content": {"text/plain": {}}, "description": "As it prints, without end."}},
+    responses={
+        **documented(404, 429),
+        200: {"content": {"text/plain": {}}, "description": "As it prints, without end."},
+    },
 )
 async def follow_workspace_logs(
     request: Request,
@@ -224,20 +231,28 @@ async def follow_workspace_logs(
     tail_bytes: Tail = 65536,
 ) -> StreamingResponse:
     """The end of the IDE's own log, and then what comes."""
-    return await _log(request, caller, id, tail_bytes, follow=True)
+    lines = await _log(request, caller, id, tail_bytes, follow=True)
+    return _streams(request).begin(caller, lines, LOG_TYPE)
 
 
-async def _log(request: Request, caller: Caller, id_: str, tail_bytes: int, *, follow: bool) -> StreamingResponse:
+async def _log(request: Request, caller: Caller, id_: str, tail_bytes: int, *, follow: bool) -> AsyncIterator[bytes]:
     await _service(request).get(caller, id_)
     services: Services = request.app.state.services
-    lines = services.runtime.logs(id_, tail_bytes=tail_bytes, follow=follow)
-    return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers={"x-accel-buffering": "no"})
+    return services.runtime.logs(id_, tail_bytes=tail_bytes, follow=follow)
+
+
+def _streams(request: Request) -> Streams:
+    streams: Streams = request.app.state.streams
+    return streams
 
 
 @router.get(
     "/events",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {}}, "description": "Server-Sent Events, without end."}},
+    responses={
+        **documented(429),
+        200: {"content": {"text/event-stream": {}}, "description": "Server-Sent Events, without end."},
+    },
 )
 async def stream_events(
     request: Request,
@@ -261,7 +276,7 @@ async def stream_events(
                 yield HEARTBEAT
                 said = services.clock.monotonic()
 
-    return StreamingResponse(stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+    return _streams(request).begin(caller, stream(), "text/event-stream")
 
 
 async def _still_welcome(request: Request) -> bool:

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from codehub import ids
-from codehub.auth.model import Caller
+from codehub.auth import rules as auth_rules
+from codehub.auth.model import Caller, Role
 from codehub.auth.service import People
 from codehub.clock import Clock
 from codehub.db import Connection, Database, rows
 from codehub.errors import NotFoundError
+from codehub.settings import LimitsConfig
 from codehub.workspaces import store
-from codehub.workspaces.errors import NotIsolatedError, OwnsItAlreadyError
+from codehub.workspaces.errors import NotIsolatedError, OwnsItAlreadyError, ShareLimitError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.store import sql
@@ -23,14 +25,23 @@ from codehub.workspaces.store import sql
 class Share:
     user_name: str
     created_at: datetime
+    opened_at: datetime | None  # when they first came
 
 
 class Entering:
     def __init__(
-        self, database: Database, clock: Clock, workspaces: Workspaces, people: People, *, isolated: bool
+        self,
+        database: Database,
+        clock: Clock,
+        limits: LimitsConfig,
+        workspaces: Workspaces,
+        people: People,
+        *,
+        isolated: bool,
     ) -> None:
         self._database = database
         self._clock = clock
+        self._limits = limits
         self._workspaces = workspaces
         self._people = people
         self._isolated = isolated
@@ -44,6 +55,14 @@ class Entering:
             if found and found.deleted_at is None and await self._is_welcome(c, found, person):
                 return found
         raise NotFoundError(f"there is no workspace {id_[:63]}")
+
+    async def arrive(self, person: str, id_: str) -> Workspace:
+        """As `visit`, for somebody whom a browser brings; their host learns that they came."""
+        w = await self.visit(person, id_)
+        if w.owner != person:
+            async with self._database.connection() as c:
+                await c.execute(sql.note_opened, id_, person, self._clock.now())
+        return w
 
     async def _is_welcome(self, c: Connection, w: Workspace, person: str) -> bool:
         if w.owner == person:
@@ -73,12 +92,35 @@ class Entering:
                 "workspaces have no origin of their own here, so a guest would run the owner's scripts as themselves: "
                 "set CODEHUB_WORKSPACE_DOMAIN"
             )
-        if not await self._people.is_active(user):
+        if not await self._may_be_named(caller, user):
             raise NotFoundError(f"there is nobody called {user[:63]!r} who could come")
         async with self._database.transaction() as c:
             now = self._clock.now()
+            await self._check_shares(c, caller, w, user)
             if await c.execute(sql.add_share, id_, user, now) == "INSERT 0 1":
                 await store.note(c, id_, now, store.Change(caller.name, "shared", f"with {user}"))
+
+    async def _may_be_named(self, caller: Caller, user: str) -> bool:
+        """Learners are not told who exists. A name that nobody has lets nobody in, and is never opened."""
+        if caller.role in {Role.ADMIN, Role.TEACHER}:
+            return await self._people.is_active(user)
+        return ids.is_label(user)
+
+    async def _check_shares(self, c: Connection, caller: Caller, w: Workspace, user: str) -> None:
+        """Exact: what one person shares, they share one after the other."""
+        of_workspace = auth_rules.allowance(caller, self._limits.max_shares_per_workspace)
+        with_one = auth_rules.allowance(caller, self._limits.max_shares_with_one)
+        await c.execute(sql.one_at_a_time, w.owner)
+        found = await c.fetchrow(sql.count_shares, w.id, w.owner, user)
+        assert found  # noqa: S101 (an aggregate always returns a row)
+        if await c.fetchval(sql.is_guest, w.id, user):
+            return
+        if of_workspace is not None and found["of_workspace"] >= of_workspace:
+            raise ShareLimitError(f"it is shared with {of_workspace} people, and that is the most: end one share first")
+        if with_one is not None and found["with_one"] >= with_one:
+            raise ShareLimitError(
+                f"{w.owner} shares {with_one} workspaces with {user}, and that is the most: end one share first"
+            )
 
     async def unshare(self, caller: Caller, id_: str, user: str) -> None:
         """Whoever is in is out within seconds. Guests may leave by themselves."""

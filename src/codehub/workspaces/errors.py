@@ -9,7 +9,6 @@ class OperationInProgressError(CodeHubError):
     code = "OPERATION_IN_PROGRESS"
     status = 409
     title = "Something is under way"
-    retry_after = 2
 
 
 class InErrorError(CodeHubError):
@@ -42,6 +41,18 @@ class RunningLimitError(CodeHubError):
     code = "RUNNING_LIMIT"
     status = 429
     title = "Too many are running"
+
+
+class WorkspaceLimitError(CodeHubError):
+    code = "WORKSPACE_LIMIT"
+    status = 429
+    title = "Too many workspaces"
+
+
+class ShareLimitError(CodeHubError):
+    code = "SHARE_LIMIT"
+    status = 429
+    title = "Shared too often"
 
 
 class UnknownTemplateError(CodeHubError):

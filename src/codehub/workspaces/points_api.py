@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from codehub.embedded.datadir import DataDir
 from codehub.web import paging
-from codehub.web.access import LoggedIn
+from codehub.web.access import LoggedIn, spend_change
 from codehub.web.problems import documented
 from codehub.wiring import Services
 from codehub.workspaces import downloads
@@ -92,7 +92,7 @@ async def restore_workspace(request: Request, caller: LoggedIn, id: Id, how: Res
     "/workspaces/{id}/download",
     response_class=StreamingResponse,
     responses={
-        **documented(404, 409),
+        **documented(404, 409, 429),
         200: {
             "content": {kind: {} for kind in downloads.MEDIA_TYPES.values()},
             "description": "The home, as one file.",
@@ -113,6 +113,7 @@ async def download_workspace(
     Of one that is running, each file is as it was when it was read.
     """
     services: Services = request.app.state.services
+    await spend_change(request, caller)  # it is written down who took whose home
     w, source = await services.workspaces.download_source(caller, id, archive_key)
     name = downloads.file_name(w, services.clock.now(), format)
     headers = {

@@ -36,6 +36,14 @@ LIMIT $7;
 -- Whoever may raise the number of running workspaces goes one after the other: the limit is exact.
 SELECT pg_advisory_xact_lock(7235415);
 
+-- name: one_at_a_time
+-- Of what is counted for this person: the limits are exact.
+SELECT pg_advisory_xact_lock(7235416, hashtext($1));
+
+-- name: count_kept
+SELECT count(*) AS kept, count(*) FILTER (WHERE deleted_at IS NOT NULL) AS in_trash
+FROM workspaces WHERE owner = $1 AND emptied_at IS NULL;
+
 -- name: count_running
 SELECT count(*) AS everywhere, count(*) FILTER (WHERE owner = $1) AS of_owner
 FROM workspaces
@@ -226,11 +234,20 @@ SELECT EXISTS (SELECT FROM workspace_shares WHERE workspace_id = $1 AND user_nam
 INSERT INTO workspace_shares (workspace_id, user_name, created_at) VALUES ($1, $2, $3)
 ON CONFLICT DO NOTHING;
 
+-- name: count_shares
+-- (of this workspace, of everything its owner shares with this person)
+SELECT count(*) FILTER (WHERE s.workspace_id = $1) AS of_workspace, count(*) FILTER (WHERE s.user_name = $3) AS with_one
+FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id
+WHERE w.owner = $2 AND (s.workspace_id = $1 OR s.user_name = $3);
+
+-- name: note_opened
+UPDATE workspace_shares SET opened_at = $3 WHERE workspace_id = $1 AND user_name = $2 AND opened_at IS NULL;
+
 -- name: remove_share
 DELETE FROM workspace_shares WHERE workspace_id = $1 AND user_name = $2;
 
 -- name: page_shares
-SELECT user_name, created_at FROM workspace_shares
+SELECT user_name, created_at, opened_at FROM workspace_shares
 WHERE workspace_id = $1 AND user_name > $2
 ORDER BY user_name
 LIMIT $3;

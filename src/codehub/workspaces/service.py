@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from codehub import ids, metrics
+from codehub import ids, metrics, names
 from codehub.audit import service as audit
+from codehub.auth import rules as auth_rules
 from codehub.auth.model import Caller
 from codehub.clock import Clock
 from codehub.db import Connection, Database
-from codehub.errors import NotFoundError
+from codehub.errors import InvalidRequestError, NotFoundError
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
 from codehub.workspaces import rules, store
@@ -24,6 +25,7 @@ from codehub.workspaces.errors import (
     OperationInProgressError,
     RunningLimitError,
     WorkspaceDeletedError,
+    WorkspaceLimitError,
 )
 from codehub.workspaces.model import (
     Desired,
@@ -148,9 +150,11 @@ class Workspaces:
 
     async def create(self, caller: Caller, new: NewWorkspace) -> Workspace:
         self._templates.require(new.template)
+        _check_name(new.name)
         id_, now = ids.new(), self._clock.now()
         by = DesiredBy.USER
         async with self._database.transaction() as c:
+            await self._check_count(c, caller)
             if new.desired_state is Desired.RUNNING:
                 await self._check_limit(c, caller.name, id_)
             made = await store.update(
@@ -168,7 +172,7 @@ class Workspaces:
     async def request(
         self, caller: Caller, id_: str, wanted: Desired, *, by: DesiredBy | None = None
     ) -> tuple[Workspace, int]:
-        """Ask for a state. 202: it will be; 200: it is so already, and the wish is still recorded."""
+        """Ask for a state. 202: it will be; 200: it is so already. The wish is recorded; history has what is new."""
         async with self._database.transaction() as c:
             w = await self._lock(c, caller, id_)
             who = by or (DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN)
@@ -195,7 +199,8 @@ class Workspaces:
             await self._check_limit(c, w.owner, w.id)
         changed = await store.update(c, sql.wish, w.id, wanted, by, now)
         assert changed  # noqa: S101 (the row is locked)
-        await store.note(c, w.id, now, Change(actor, "wish", f"asked by {by}", w.desired_state, wanted))
+        if wanted is not w.desired_state:
+            await store.note(c, w.id, now, Change(actor, "wish", f"asked by {by}", w.desired_state, wanted))
         await c.execute(sql.wake_controller)
         return changed, judged.status
 
@@ -204,6 +209,7 @@ class Workspaces:
             return (False, None) if isinstance(value, Unset) else (True, value)
 
         name = None if isinstance(details.name, Unset) else details.name
+        _check_name(name or "")
         async with self._database.transaction() as c:
             await self._lock(c, caller, id_)
             changed = await store.update(
@@ -302,6 +308,19 @@ class Workspaces:
             return _missing(id_)
         return found
 
+    async def _check_count(self, c: Connection, caller: Caller) -> None:
+        """Exact: creations of one person go one after the other from here to the end of their transaction."""
+        most = auth_rules.allowance(caller, self._limits.max_workspaces_per_user)
+        if most is None:
+            return
+        await c.execute(sql.one_at_a_time, caller.name)
+        found = await c.fetchrow(sql.count_kept, caller.name)
+        assert found  # noqa: S101 (an aggregate always returns a row)
+        kept, in_trash = found["kept"], found["in_trash"]
+        if kept >= most:
+            hint = f"{caller.name} has {kept} workspaces, {in_trash} of them in the trash; {most} is the most"
+            raise WorkspaceLimitError(f"{hint}: delete some for good first", workspaces=kept, in_trash=in_trash)
+
     async def _check_limit(self, c: Connection, owner: str, besides: str) -> None:
         """Exact: starts go one after the other from here to the end of their transaction."""
         await c.execute(sql.serialize_starts)
@@ -317,6 +336,11 @@ class Workspaces:
             raise RunningLimitError(
                 f"all {overall} places are taken: try again when somebody has stopped", running=running
             )
+
+
+def _check_name(name: str) -> None:
+    if complaint := names.complaint(name):
+        raise InvalidRequestError(complaint, field="name")
 
 
 def _missing(id_: str) -> NoReturn:

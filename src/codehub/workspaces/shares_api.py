@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from codehub.web import paging
-from codehub.web.access import LoggedIn
+from codehub.web.access import LoggedIn, spend_creation
 from codehub.web.problems import documented
 from codehub.workspaces.entering import Entering
 
@@ -24,6 +24,7 @@ class ShareIn(BaseModel):
 class ShareOut(BaseModel):
     user: str
     created_at: datetime
+    opened_at: datetime | None = Field(description="When they first came; null: not yet, or there is nobody so called.")
 
 
 def _entering(request: Request) -> Entering:
@@ -42,13 +43,20 @@ async def list_shares(
     """Whom the owner lets in."""
     found = await _entering(request).shares(caller, id, after=cursor or "", limit=limit + 1)
     return paging.page(
-        found, limit, lambda s: ShareOut(user=s.user_name, created_at=s.created_at), lambda s: s.user_name
+        found,
+        limit,
+        lambda s: ShareOut(user=s.user_name, created_at=s.created_at, opened_at=s.opened_at),
+        lambda s: s.user_name,
     )
 
 
-@router.post("/workspaces/{id}/shares", status_code=204, responses=documented(404, 409, 413))
+@router.post("/workspaces/{id}/shares", status_code=204, responses=documented(404, 409, 413, 429))
 async def share_workspace(request: Request, caller: LoggedIn, id: Id, share: ShareIn) -> None:  # noqa: A002
-    """Let somebody in: they open it in their browser, type in it and wake it; the rest stays the owner's."""
+    """Let somebody in: they open it in their browser, type in it and wake it; the rest stays the owner's.
+
+    Only teachers and admins are told when there is nobody so called; `opened_at` tells everybody who came.
+    """
+    await spend_creation(request, caller, "share")
     await _entering(request).share(caller, id, share.user)
 
 

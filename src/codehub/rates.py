@@ -1,0 +1,51 @@
+"""How often somebody may do something: one bucket per person and kind, in Redis, for all processes together.
+
+Asked at the edge (`web.access`) before any work. A bucket holds a minute's worth, so that a burst is fine and a flood
+is not. Without Redis nobody is stopped: what is counted in the database is bounded all the same.
+"""
+
+from collections.abc import Awaitable
+from math import ceil
+from typing import Any, cast
+
+import redis.asyncio
+import redis.exceptions
+
+from codehub import logs
+from codehub.clock import Clock
+from codehub.errors import RateLimitError
+
+log = logs.get()
+MINUTE_MS = 60_000
+# What is kept is when the bucket would be full again. It forgets itself by then, whatever our clocks say.
+SPEND = """
+local now, each, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local full = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now) + each
+local wait = full - each * most - now
+if wait > 0 then return wait end
+redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', full - now)
+return 0
+"""
+
+
+class Rates:
+    def __init__(self, client: redis.asyncio.Redis, clock: Clock) -> None:
+        self._clock = clock
+        self._spend = client.register_script(SPEND)
+
+    async def spend(self, kind: str, person: str, per_minute: int | None) -> None:
+        """One of what this person may do in a minute; None: no limit."""
+        if per_minute is None:
+            return
+        now, each = int(self._clock.now().timestamp() * 1000), ceil(MINUTE_MS / per_minute)
+        try:
+            answer = self._spend(keys=[f"codehub:rate:{kind}:{person}"], args=[now, each, per_minute])
+            wait = int(await cast("Awaitable[Any]", answer))
+        except (redis.exceptions.RedisError, OSError) as e:
+            log.warning("Rates are not counted: Redis does not answer", error=str(e))
+            return
+        if wait > 0:
+            raise RateLimitError(
+                f"{per_minute} a minute is the most of this: try again in {ceil(wait / 1000)} s",
+                retry_after=ceil(wait / 1000),
+            )
