@@ -67,7 +67,11 @@ class Network:
                 return
             os.close(listener)
             self._changes = own_addresses.changes()
-            self._run_inside([self._spec.programs["nft"], "-f", "-"], self._spec.firewall)
+            nft = [self._spec.programs["nft"], "-f", "-"]
+            outside = _begin(nft, self._spec.firewall_outside) if self._spec.firewall_outside else None
+            self._run_inside(nft, self._spec.firewall)
+            if outside:
+                outside.finish()
             self.look_at_addresses()
             (self._slirp if self._spec.kind == SLIRP4NETNS else self._veth)()
 
@@ -128,16 +132,17 @@ class Network:
 
     def _veth(self) -> None:
         ip = self._spec.programs["ip"]
-        _run([self._spec.programs["nft"], "-f", "-"], self._spec.firewall_outside)
         numbers = random.sample(range(1, POOL.num_addresses // 2), TRIES)
         for number in numbers:  # the kernel's names are the list of those that are taken
-            name = f"{firewall.VETH}{number}"
+            name, ours, theirs = f"{firewall.VETH}{number}", POOL[2 * number], POOL[2 * number + 1]
             try:
-                _run([ip, "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(self._first)], "")
+                _begin(
+                    [ip, "-batch", "-"],
+                    f"link add {name} type veth peer name eth0 netns {self._first}\n"
+                    f"address add {ours}/31 dev {name}\nlink set {name} up\n",
+                ).finish()
             except FileExistsError:
                 continue
-            ours, theirs = POOL[2 * number], POOL[2 * number + 1]
-            _run([ip, "-batch", "-"], f"address add {ours}/31 dev {name}\nlink set {name} up\n")
             self._run_inside(
                 [ip, "-batch", "-"],
                 f"address add {theirs}/31 dev eth0\nlink set eth0 up\nroute add default via {ours}\n",
@@ -150,7 +155,7 @@ class Network:
             kernel.enter_network(self._first)
             kernel.pass_on_network_rights()
 
-        _run(command, text, before=enter)
+        _begin(command, text, before=enter).finish()
 
 
 def _is_our_user_namespace(fd: int) -> bool:
@@ -199,21 +204,33 @@ def _bound() -> socket.socket:
             return listener
 
 
-def _run(command: Sequence[str], text: str, before: Callable[[], None] = lambda: None) -> None:
-    """Run a program to its end; raises OSError with what it said."""
+@dataclass(frozen=True)
+class Begun:
+    """A program that is under way."""
+
+    program: str
+    pid: int
+    said: int
+
+    def finish(self) -> None:
+        """Wait for its end; raises OSError with what it said."""
+        _, status = os.waitpid(self.pid, 0)
+        words = os.pread(self.said, 2000, 0).decode(errors="replace").strip()
+        os.close(self.said)
+        if status == 0:
+            return
+        if "File exists" in words:
+            raise FileExistsError(words)
+        raise OSError(f"{os.path.basename(self.program)}: {words.splitlines()[0] if words else f'status {status}'}")
+
+
+def _begin(command: Sequence[str], text: str, before: Callable[[], None] = lambda: None) -> Begun:
     given, said = os.memfd_create("given"), os.memfd_create("said")
     os.write(given, text.encode())
     os.lseek(given, 0, os.SEEK_SET)
     pid = _spawn(command, stdin=given, output=said, before=before)
-    _, status = os.waitpid(pid, 0)
-    words = os.pread(said, 2000, 0).decode(errors="replace").strip()
     os.close(given)
-    os.close(said)
-    if status == 0:
-        return
-    if "File exists" in words:
-        raise FileExistsError(words)
-    raise OSError(f"{os.path.basename(command[0])}: {words.splitlines()[0] if words else f'status {status}'}")
+    return Begun(command[0], pid, said)
 
 
 def _spawn(
