@@ -3,8 +3,10 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -12,8 +14,10 @@ from typing import Any, TypeVar
 import h11
 import uvloop
 
-from codehub.clock import SystemClock
+from codehub.clock import Clock, SystemClock
 from codehub.proxy import answers
+from codehub.proxy.admission import Capacity
+from codehub.proxy.metrics import REFUSALS, Refusal
 from codehub.proxy.model import Address, Answer, Decision, Director, Failure, Forward, Limits, RequestHead
 from codehub.proxy.server import Engine
 
@@ -22,7 +26,8 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 # What a proxy takes away, adds, or frames anew; everything else must arrive as it was sent.
 HOPS = {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"te", b"transfer-encoding"}
 HOPS |= {b"content-length", b"upgrade", b"http2-settings", b"expect", b"x-forwarded-for", b"x-forwarded-proto"}
-HOPS |= {b"x-forwarded-host", b"forwarded", b"x-real-ip", b"proxy-authenticate", b"host"}
+HOPS |= {b"x-forwarded-host", b"forwarded", b"x-real-ip", b"proxy-authenticate", b"host", b"via", b"date"}
+ABSOLUTE = re.compile(rb"(?i:https?)://[^/?]+(.*)")
 T = TypeVar("T")
 
 
@@ -43,8 +48,15 @@ class Seen:
     def end_to_end(self) -> "Seen":
         """Without what belongs to one hop."""
         named = {w.strip().lower() for w in (self.header(b"connection") or b"").split(b",")}
-        kept = tuple((k, v) for k, v in self.headers if k.replace(b"_", b"-") not in HOPS | named)
-        return Seen(self.method, self.target, kept, self.body, self.trailers)
+        kept = tuple((k, v) for k, v in self.headers if re.sub(rb"[^a-z0-9]+", b"-", k).strip(b"-") not in HOPS | named)
+        return Seen(self.method, self._origin_form(), kept, self.body, self.trailers)
+
+    def _origin_form(self) -> bytes:
+        absolute = ABSOLUTE.fullmatch(self.target)
+        if absolute is None:
+            return self.target
+        path = absolute[1] or (b"*" if self.method == b"OPTIONS" else b"/")
+        return path if path[:1] in b"/*" else b"/" + path
 
 
 @dataclass
@@ -64,11 +76,18 @@ class Recorder:
         before = len(self.requests)
         try:
             self._connection.receive_data(data)
+            self._skip_empty_lines()
             while self._take(self._connection.next_event()):
-                pass
+                self._skip_empty_lines()
         except h11.RemoteProtocolError as e:
             self.broken = str(e)
         return len(self.requests) - before
+
+    def _skip_empty_lines(self) -> None:
+        """Before a request, as RFC 9112 2.2 asks of servers; h11 does not."""
+        waiting = self._connection._receive_buffer
+        while self._connection.their_state is h11.IDLE and bytes(waiting).startswith(b"\r\n"):
+            waiting._extract(2)
 
     def _take(self, event: Any) -> bool:
         match event:
@@ -160,17 +179,44 @@ def record(peer: socket.socket, upstream: Upstream) -> None:
 
 
 class ToOne:
-    """A director that sends everything to one place; `decide_by` takes over when it is set."""
+    """A director that sends everything to one place; `decide_by` takes over when it is set.
+
+    Who asks is said in the header `X-Who`, as `stranger` or a person's name; without it, it is somebody logged in.
+    """
 
     def __init__(self, forward: Forward) -> None:
         self.forward = forward
         self.decide_by: Callable[[RequestHead], Decision] | None = None
 
     def decide(self, head: RequestHead) -> Decision:
+        who = head.get(b"x-who", b"somebody").decode()
+        head.principal = "" if who == "stranger" else who
         return self.decide_by(head) if self.decide_by else self.forward
 
     def unreachable(self, _head: RequestHead, _forward: Forward, failure: Failure) -> Answer:
         return answers.of_failure(failure)
+
+
+class HandClock(SystemClock):
+    """Shows what it is set to. Setting a number is safe from any thread."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+def refusals(why: Refusal) -> float:
+    """How many of a kind were handed to Prometheus in this process."""
+    return float(REFUSALS.labels(why.value)._value.get())
+
+
+def wait_until(what: str, condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"in vain: {what}"
+        time.sleep(0.01)
 
 
 class Proxy:
@@ -178,6 +224,7 @@ class Proxy:
 
     def __init__(self, director: Director, limits: Limits | None = None, **options: Any) -> None:
         self._director, self._limits, self._options = director, limits, options
+        self._clock: Clock = options.pop("clock", None) or SystemClock()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
@@ -191,7 +238,7 @@ class Proxy:
     async def _run(self) -> None:
         self.loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        self.engine = Engine(self._director, SystemClock(), self._limits, **self._options)
+        self.engine = Engine(self._director, self._clock, self._limits, **self._options)
         await self.engine.start(self._listener)
         self._ready.set()
         await self._stop.wait()
@@ -214,11 +261,17 @@ class Proxy:
 
 @contextlib.contextmanager
 def proxied(
-    script: Script | None = None, *, answer: bytes = OK, limits: Limits | None = None, **forward: Any
+    script: Script | None = None,
+    *,
+    answer: bytes = OK,
+    limits: Limits | None = None,
+    clock: Clock | None = None,
+    capacity: Capacity | None = None,
+    **forward: Any,
 ) -> Iterator[tuple[Proxy, Upstream]]:
     """A proxy in front of one upstream."""
     upstream = Upstream(script, answer=answer)
-    proxy = Proxy(ToOne(Forward(upstream.address, **forward)), limits)
+    proxy = Proxy(ToOne(Forward(upstream.address, **forward)), limits, clock=clock, capacity=capacity)
     try:
         yield proxy, upstream
     finally:

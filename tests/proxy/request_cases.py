@@ -36,6 +36,9 @@ TARGETS = (
     b"/%ED%95%9C%EA%B8%80",
     b"/" + b"a" * 8000,
     b"/a:b@c!$&'()*+,;=-._~[]",
+    b"http://lab.example/a?b",
+    b"HTTPS://lab.example:8000?b=/c",
+    b"http://[::1]",
 )
 HOSTS = (
     b"lab.example:8000",
@@ -62,6 +65,7 @@ FIELDS = {
     "several cookies": b"Cookie: a=1; b=2\r\nCookie: c=3",
     "ninety headers": b"\r\n".join(b"X-%d: %d" % (n, n) for n in range(90)),
     "a header named like a framing one": b"Content_Length: 5\r\nTransfer_Encoding: chunked",
+    "headers named a little like framing ones": b"Transfer---Encoding: chunked\r\n_Content__Length: 5\r\nUp.grade: x",
     "keep-alive and its header": b"Keep-Alive: timeout=5",
     "names listed in Connection": b"Connection: x-a, x-b\r\nX-A: 1\r\nX-B: 2\r\nX-C: 3",
     "TE and Trailer": b"TE: trailers\r\nTrailer: X-Sum",
@@ -112,6 +116,10 @@ def valid() -> Iterator[tuple[str, bytes]]:
         "a chunked body with DELETE",
         get(b"DELETE /b HTTP/1.1", b"Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\n\r\n",
     )
+    yield "an absolute target with OPTIONS", get(b"OPTIONS http://lab.example HTTP/1.1")
+    yield "an empty line before", b"\r\n" + get()
+    yield "four empty lines before", b"\r\n" * 4 + get()
+    yield "an empty line after a body", b"POST / HTTP/1.1\r\n" + H + b"Content-Length: 2\r\n\r\nhi\r\n" + get()
     yield "HTTP/1.0 with a host", b"GET /old HTTP/1.0\r\n" + H + b"\r\n"
     yield "HTTP/1.0 without a host", b"GET /old HTTP/1.0\r\n\r\n"
     yield "HTTP/1.0 with a body", b"POST /old HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi"
@@ -192,8 +200,12 @@ LINES = {
     "a version in small letters": get(b"GET / http/1.1"),
     "a version of two digits": get(b"GET / HTTP/1.10"),
     "a version without a dot": get(b"GET / HTTP/11"),
-    "an absolute target": get(b"GET http://lab.example/ HTTP/1.1"),
-    "an absolute target with TLS": get(b"GET https://other.example/ HTTP/1.1"),
+    "an absolute target without a host": get(b"GET http:///a HTTP/1.1"),
+    "an absolute target with a user": get(b"GET http://u:p@lab.example/ HTTP/1.1"),
+    "an absolute target of another scheme": get(b"GET ftp://lab.example/ HTTP/1.1"),
+    "an absolute target with a fragment": get(b"GET http://lab.example/#a HTTP/1.1"),
+    "an absolute target with a bad host": get(b"GET http://-lab/ HTTP/1.1"),
+    "an absolute target and no Host": b"GET http://lab.example/ HTTP/1.1\r\n\r\n",
     "an authority as target": get(b"GET lab.example:80 HTTP/1.1"),
     "a relative target": get(b"GET a/b HTTP/1.1"),
     "the asterisk without OPTIONS": get(b"GET * HTTP/1.1"),
@@ -202,10 +214,9 @@ LINES = {
     "a NUL in the target": get(b"GET /\0 HTTP/1.1"),
     "a delete character in the target": get(b"GET /\x7f HTTP/1.1"),
     "a bad character in the method": get(b"GE(T / HTTP/1.1"),
-    "an empty line before": b"\r\n" + get(),
-    "two empty lines before": b"\r\n\r\n" + get(),
     "the hello of TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"a" * 40,
-    "an empty head": b"\r\n\r\n\r\n",
+    "a bare line feed before": b"\n" + get(),
+    "a bare line feed after an empty line": b"\r\n\n" + get(),
 }
 HOSTS_REFUSED = {
     "missing": b"", "empty": b"Host:\r\n", "blank": b"Host: \r\n", "twice": b"Host: a\r\nHost: a\r\n",

@@ -313,13 +313,18 @@ def answering_after(release: threading.Event) -> Callable[[socket.socket, Upstre
     return waiting
 
 
+def asked_by(number: int) -> bytes:
+    """By different persons: of one, not all would be taken."""
+    return b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Who: p%d\r\n\r\n" % number
+
+
 def test_too_many_requests_for_one_upstream_do_not_pile_up() -> None:
     release = threading.Event()
 
     with proxied(answering_after(release), at_most=3) as (proxy, upstream):
         clients = [proxy.connect() for _ in range(3)]
-        for client in clients:
-            client.sendall(GET % 1)
+        for n, client in enumerate(clients):
+            client.sendall(asked_by(n))
         while upstream.connections < 3:
             threading.Event().wait(0.01)
         got = one_answer(exchange(proxy, LAST))
@@ -339,8 +344,8 @@ def test_nor_do_those_that_come_at_the_same_moment() -> None:
         while proxy.call(lambda: len(proxy.engine.watched)) < 8:
             threading.Event().wait(0.01)
         proxy.loop.call_soon_threadsafe(together.wait, 10)  # the loop stands still
-        for client in clients:
-            client.sendall(LAST)
+        for n, client in enumerate(clients):
+            client.sendall(asked_by(n))
         together.set()
         while len(select.select(clients, [], [], 10)[0]) < 5:  # are answered, and none of the others is
             threading.Event().wait(0.01)

@@ -1,5 +1,8 @@
 """Every request of the table through the real proxy: what reaches the upstream is what h11 reads, or nothing at all."""
 
+import time
+from email.utils import parsedate_to_datetime
+
 import pytest
 
 from tests.proxy.harness import Proxy, Upstream, answers_in, exchange, meaning, one_answer
@@ -73,6 +76,30 @@ def test_trailers_cannot_say_what_belongs_into_the_head(recording: Recording, na
     exchange(proxy, chunks(b"1\r\nx\r\n0\r\n" + name + b": 9\r\nX-Sum: 1\r\n\r\n"))
     (seen,) = upstream.seen
     assert seen.trailers == ((b"x-sum", b"1"),)
+
+
+def test_empty_lines_before_a_request_have_an_end(recording: Recording) -> None:
+    proxy, upstream = recording
+    upstream.seen.clear()
+    assert one_answer(exchange(proxy, b"\r\n" * 5 + VALID["method GET"])).status == 400
+    assert upstream.seen == []
+
+
+@pytest.mark.parametrize("data", [
+    b"HEAD /a#b HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"HEAD / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 40_000,
+    b"HEAD / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nX\r\n",
+], ids=["a bad line", "a large head", "a bad body"])  # fmt: skip
+def test_a_refusal_of_head_has_no_body(recording: Recording, data: bytes) -> None:
+    received = exchange(recording[0], data)
+    assert received.startswith(b"HTTP/1.1 4")
+    assert received.endswith(b"\r\n\r\n")
+    assert one_answer(received, b"HEAD").complete
+
+
+def test_our_own_answers_say_when_they_were_given(recording: Recording) -> None:
+    date = one_answer(exchange(recording[0], b"nonsense\r\n\r\n")).header(b"date") or b""
+    assert abs(parsedate_to_datetime(date.decode()).timestamp() - time.time()) < 60
 
 
 def test_a_request_without_a_host_gets_one(recording: Recording) -> None:

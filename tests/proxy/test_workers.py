@@ -7,8 +7,8 @@ import struct
 import threading
 
 from tests.proxy.frames_of import read_close_frame
-from tests.proxy.harness import Upstream, read_all, read_until
-from tests.proxy.workers import Workers, running, wait_until
+from tests.proxy.harness import Upstream, read_all, read_until, wait_until
+from tests.proxy.workers import Workers, running
 
 ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 HANDSHAKE = b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"

@@ -6,17 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
-from tests.proxy.harness import PATIENCE
-
-
-def wait_until(what: str, condition: "object") -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.01)
+from tests.proxy.harness import PATIENCE, wait_until
 
 
 class Workers:

@@ -20,7 +20,7 @@ from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import UnauthenticatedError
 from codehub.ids import is_label
-from codehub.settings import AuthConfig
+from codehub.settings import AuthConfig, Settings
 
 log = logs.get()
 CHANNEL = "codehub_auth"
@@ -28,6 +28,11 @@ REMEMBER_SECONDS = 3.0
 REMEMBER_AT_MOST = 20_000
 TOKEN_PREFIX = "chp"  # noqa: S105 (recognisable in logs and leaks; not a secret)
 BAD_TOKEN = "the bearer token is unknown, expired or revoked"  # noqa: S105
+
+
+def cookie_name(settings: Settings) -> str:
+    """`__Host-` makes browsers refuse it from anywhere but this very host, by TLS."""
+    return "__Host-codehub" if settings.secure else "codehub"
 
 
 class CookieLogin(NamedTuple):
@@ -106,6 +111,18 @@ class Credentials:
         await c.execute(sql.announce)
         await audit.record(c, now, origin, "session.stolen", session.user_name, session_id=session.id)
         log.warning("An old cookie came back: session ended", user=session.user_name, session_id=session.id)
+
+    def session_of(self, cookie: str) -> str | None:
+        """The session that a cookie of ours names. It may be over: for limits, never to let anybody in."""
+        payload = self._signer.verify(cookie)
+        return payload.partition(".")[0] if payload else None
+
+    async def person_of(self, session_id: str) -> str:
+        async with self._database.connection() as c:
+            session = await store.find_session(c, session_id)
+        if session is None or session.revoked_at is not None:
+            raise UnauthenticatedError("this session has ended: log in again")
+        return session.user_name
 
     async def is_live(self, session_id: str) -> bool:
         """Does this session still stand? For what was made from it and is shown to us by itself."""

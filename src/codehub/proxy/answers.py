@@ -13,13 +13,14 @@ CODES = {
     408: "REQUEST_TIMEOUT",
     431: "HEADERS_TOO_LARGE",
 }
-STATUSES = {Failure.SLOW: 504, Failure.FULL: 503}
+STATUSES = {Failure.SLOW: 504, Failure.FULL: 503, Failure.SHARE: 429}
 DETAILS = {
     Failure.UNREACHABLE: "What should answer does not accept connections; try again in a moment.",
     Failure.SLOW: "What should answer took too long.",
     Failure.BROKE_OFF: "What should answer broke off.",
     Failure.NONSENSE: "What should answer sent something that is not HTTP.",
     Failure.FULL: "Too many requests are under way; try again in a moment.",
+    Failure.SHARE: "Too many of your requests are under way; wait for some of them.",
 }
 RETRY = (b"Retry-After", b"2")
 
@@ -36,12 +37,12 @@ def problem(status: int, detail: str, code: str | None = None, *more: tuple[byte
 @lru_cache
 def of_failure(failure: Failure) -> Answer:
     status = STATUSES.get(failure, 502)
-    return problem(status, DETAILS[failure], failure.value, *([RETRY] if status == 503 else []))
+    return problem(status, DETAILS[failure], failure.value, *([RETRY] if status in (429, 503) else []))
 
 
-def write(answer: Answer, *, close: bool, head_only: bool, minor: int) -> bytes:
-    """The bytes of a whole answer."""
-    lines = [b"HTTP/1.1 %d %b" % (answer.status, HTTPStatus(answer.status).phrase.encode())]
+def write(answer: Answer, date: bytes, *, close: bool, head_only: bool, minor: int) -> bytes:
+    """The bytes of a whole answer; `date` is its line."""
+    lines = [b"HTTP/1.1 %d %b" % (answer.status, HTTPStatus(answer.status).phrase.encode()), date]
     lines += [b"%b: %b" % field for field in answer.fields]
     lines.append(b"Content-Length: %d" % len(answer.body))
     if close:

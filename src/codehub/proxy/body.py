@@ -1,8 +1,37 @@
 """A request's body on its way to the upstream, framed anew. `downstream` feeds it and learns what follows it."""
 
-import asyncio
+from collections.abc import Iterable
+from typing import Protocol
 
 from codehub.proxy import chunked
+
+
+class Sink(Protocol):
+    """Where a body goes: an upstream's transport, or `Waiting`."""
+
+    def write(self, data: bytes, /) -> None: ...
+
+    def writelines(self, parts: Iterable[bytes], /) -> None: ...
+
+
+class Waiting:
+    """In an upstream's place until there is one: the beginning of a body, framed for it."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self) -> None:
+        self.pieces = bytearray()
+
+    @property
+    def size(self) -> int:
+        return len(self.pieces)
+
+    def write(self, data: bytes) -> None:
+        self.pieces += data
+
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        for part in parts:
+            self.pieces += part
 
 
 class LengthBody:
@@ -17,7 +46,7 @@ class LengthBody:
     def done(self) -> bool:
         return self._left == 0
 
-    def pass_on(self, data: bytes, upstream: asyncio.Transport) -> bytes:
+    def pass_on(self, data: bytes, upstream: Sink) -> bytes:
         """Returns what follows the body."""
         size = len(data)
         if size <= self._left:
@@ -42,7 +71,7 @@ class ChunkedBody:
     def done(self) -> bool:
         return self._reader.done
 
-    def pass_on(self, data: bytes, upstream: asyncio.Transport) -> bytes:
+    def pass_on(self, data: bytes, upstream: Sink) -> bytes:
         found = self._reader.feed(data)
         if found:
             upstream.writelines(chunked.chunk(found))

@@ -44,10 +44,11 @@ def _may_trail(name: bytes) -> bool:
 class Reader:
     """Takes bytes as they come, gives the data in them. After `done`, `rest` is what follows the body."""
 
-    __slots__ = ("_kept", "_left", "done", "rest", "trailers")
+    __slots__ = ("_clean", "_kept", "_left", "done", "rest", "trailers")
 
     def __init__(self) -> None:
-        self._kept = b""  # the beginning of a line
+        self._kept = b""  # the beginning of a line, or of the trailers
+        self._clean = 0  # so much of it has no end in it, and nothing unreadable
         self._left = 0  # of the chunk at hand, with the line end after it
         self.done = False
         self.rest = b""
@@ -65,6 +66,8 @@ class Reader:
         at = 0
         while at < len(data) and not self.done:
             at = self._chunk_data(data, at, pieces) if self._left else self._size_line(data, at)
+            if not self._kept:
+                self._clean = 0
         if self.done:
             self.rest = data[at:]
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -97,7 +100,8 @@ class Reader:
 
     def _trailers(self, data: bytes, at: int, start: int) -> int:
         """`start` is where the line end of the last size line is, so that no trailers look like some."""
-        stop = data.find(b"\r\n\r\n", start, start + TRAILER_BYTES)
+        # What was kept was searched already.
+        stop = data.find(b"\r\n\r\n", max(start, at + self._clean - 3), start + TRAILER_BYTES)
         if stop < 0:
             return self._keep(data, at, TRAILER_BYTES)
         lines = data[start:stop].split(b"\r\n")[1:]
@@ -106,7 +110,8 @@ class Reader:
         return stop + 4
 
     def _keep(self, data: bytes, at: int, most: int) -> int:
-        self._kept = data[at:]
-        if len(self._kept) > most or UNREADABLE.search(self._kept):
+        self._kept = kept = data[at:]
+        if len(kept) > most or UNREADABLE.search(kept, max(self._clean - 1, 0)):
             raise RefusalError(400, "The chunks are not valid.")
+        self._clean = len(kept)
         return len(data)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, nullcontext
 from codehub import ids, logs
 from codehub.activity.recorder import Recorder
 from codehub.auth.credentials import CHANNEL as PEOPLE_CHANNEL
-from codehub.auth.credentials import Credentials
+from codehub.auth.credentials import Credentials, cookie_name
 from codehub.auth.revocations import Revocations
 from codehub.auth.service import People
 from codehub.clock import Clock
@@ -16,6 +16,7 @@ from codehub.db import Database, Listener
 from codehub.db.redis import open_redis
 from codehub.errors import StartError, UnavailableError
 from codehub.gate import hosts, origins, passes
+from codehub.gate.principals import Principals
 from codehub.proxy.director import Activity, WorkspaceDirector
 from codehub.proxy.model import Address
 from codehub.proxy.role import Directing
@@ -51,6 +52,7 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
         workspaces = Workspaces(database, clock, settings.limits, templates)
         people = People(database, clock, settings.auth, settings.limits, credentials)
         client = open_redis(storage.redis_url)
+        principals = Principals(credentials, cookie_name(settings))
         recorder = Recorder(client, clock, ids.new(16), settings.activity)
         director = WorkspaceDirector(
             engine,
@@ -60,6 +62,7 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
             hosts=hosts.of_settings(settings),
             passes=passes.Passes(key),
             pass_cookie=passes.cookie_name(settings, isolated=where.isolated),
+            principals=principals,
             credentials=credentials,
             revocations=Revocations(database, clock),
             entering=Entering(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
@@ -70,6 +73,7 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
         )
         watcher = Watcher(director, clock)
         listener.subscribe(PEOPLE_CHANNEL, credentials.forget)
+        listener.subscribe(PEOPLE_CHANNEL, principals.forget)
         listener.subscribe(PEOPLE_CHANNEL, watcher.wake)
         listener.subscribe(events.CHANNEL, director.routes.wake)
         try:
@@ -82,6 +86,7 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
         finally:
             await listener.stop()
             await watcher.stop()
+            await principals.stop()
             await director.routes.stop()
             await client.aclose()
             await database.close()

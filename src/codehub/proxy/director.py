@@ -21,6 +21,7 @@ from codehub.gate import rules
 from codehub.gate.hosts import Hosts
 from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
+from codehub.gate.principals import Principals, digest
 from codehub.gate.rules import Outcome
 from codehub.proxy import answers, excuses, headers
 from codehub.proxy.model import Address, Answer, Block, Decision, Failure, Forward, Hold, Observer, RequestHead
@@ -44,7 +45,9 @@ PROXIES_SAY = frozenset(
 )
 HOLD_SECONDS = 60.0
 LOOK_UP_SECONDS = 5.0
-REMEMBER = 20_000  # Cookie headers
+HEALTH = {b"/healthz", b"/readyz"}
+REMEMBER = 20_000  # passes, as hashes of the Cookie headers they came in
+CANDIDATES = 4  # passes in one Cookie header that are looked at
 LONGEST = 67  # bytes of a path that say which workspace, with one after them
 WENT_AWAY, NOT_ALLOWED = 1001, 1008  # WebSocket's codes
 
@@ -93,6 +96,7 @@ class WorkspaceDirector:
         hosts: Hosts,
         passes: Passes,
         pass_cookie: str,
+        principals: Principals,
         credentials: Credentials,
         revocations: Revocations,
         entering: Entering,
@@ -104,12 +108,14 @@ class WorkspaceDirector:
         self._engine = engine
         self._api = Forward(api)
         self._through = Forward(api, add=((b"X-Codehub-Forwarded", b"1"),))
+        self._health = Forward(api, reserved=True)
         self._clock = clock
         self._origins = origins
         self._hosts = hosts
         self._is_ours = lru_cache(maxsize=1024)(lambda host: hosts.accepts(host.decode("latin-1")))
         self._passes = passes
         self._pass = re.compile(rb"(?:^|;)[ \t]*" + pass_cookie.encode() + rb"=([^;, \t]*)")
+        self._principals = principals
         self._credentials = credentials
         self._revoked = revocations
         self._entering = entering
@@ -118,7 +124,7 @@ class WorkspaceDirector:
         self._activity = activity
         self.routes = open_routes(self._on_change)
         self._visit_again = lru_cache(maxsize=512)(self._visit)
-        self._entrants: dict[tuple[str, bytes], Entrant | None] = {}
+        self._entrants: dict[bytes, Entrant] = {}
         self._inside: dict[str, Entrant] = {}  # by key
 
     # Every request.
@@ -129,18 +135,23 @@ class WorkspaceDirector:
         target = head.target
         if not target.startswith(b"/w/"):
             own = self._workspace_of(head.block)
-            if own is not None and not target.startswith(OURS):
-                return _elsewhere(own, target)
-            return self._through if PROXIES_SAY & head.block.index.keys() else self._api
+            return self._to_api(head) if own is None or target.startswith(OURS) else _elsewhere(own, target)
         end = target.find(b"/", 3, LONGEST)
         look = self._visit_again if head.block.small else self._visit
         visit = look(head.block, head.method, target[:end] if end > 0 else target[:LONGEST])
         if visit is None:
-            return self._api if _is_page(head) else excuses.UNKNOWN
+            return self._to_api(head) if _is_page(head) else excuses.UNKNOWN
         entrant = visit.entrant
         if entrant is None or entrant.key in self._revoked.ids or entrant.expires <= self._clock.timestamp():
             return self._in_place(visit.id, head)
         return excuses.FOREIGN if visit.foreign else self._enter(visit.id, entrant, head)
+
+    def _to_api(self, head: RequestHead) -> Forward:
+        if not head.principal:
+            head.principal = self._principals.of(head.get(b"cookie"), head.get(b"authorization"))
+        if head.target in HEALTH:
+            return self._health
+        return self._through if PROXIES_SAY & head.block.index.keys() else self._api
 
     def _visit(self, block: Block, method: bytes, path: bytes) -> Visit | None:
         """None: there can be no such workspace here."""
@@ -160,16 +171,18 @@ class WorkspaceDirector:
         cookie = block.index.get(b"cookie")
         if cookie is None:
             return None
-        try:
-            return self._entrants[id_, cookie]
-        except KeyError:
-            if len(self._entrants) >= REMEMBER:
-                self._entrants.clear()
-            entrant = self._entrants[id_, cookie] = self._read_pass(id_, cookie)
-            return entrant
+        key = digest(id_.encode(), cookie)
+        entrant = self._entrants.get(key)
+        if entrant is None:
+            entrant = self._read_pass(id_, cookie)
+            if entrant is not None:  # nothing is remembered of strangers
+                if len(self._entrants) >= REMEMBER:
+                    self._entrants.clear()
+                self._entrants[key] = entrant
+        return entrant
 
     def _read_pass(self, id_: str, cookie: bytes) -> Entrant | None:
-        for value in self._pass.findall(cookie):
+        for value in self._pass.findall(cookie)[:CANDIDATES]:
             found = self._passes.read(value.decode("latin-1"))
             if found and found.workspace_id == id_:
                 return Entrant(found.person, found.session_id, found.expires)
@@ -182,7 +195,7 @@ class WorkspaceDirector:
         scheme, _, token = head.get(b"authorization").partition(b" ")
         if scheme.lower() == b"bearer":
             return self._by_token(id_, token.strip().decode("latin-1"), head)
-        return self._api if _is_page(head) else excuses.UNAUTHENTICATED
+        return self._to_api(head) if _is_page(head) else excuses.UNAUTHENTICATED
 
     def _by_token(self, id_: str, token: str, head: RequestHead) -> Decision:
         if caller := self._credentials.remembered(token):
@@ -207,6 +220,7 @@ class WorkspaceDirector:
     # Whoever may come in.
 
     def _enter(self, id_: str, entrant: Entrant, head: RequestHead) -> Decision:
+        head.principal = entrant.person
         route = self.routes.get(id_)
         if route is None:
             return Hold(self._look_up(id_, entrant, head), LOOK_UP_SECONDS + HOLD_SECONDS, excuses.UNAVAILABLE)
@@ -219,14 +233,14 @@ class WorkspaceDirector:
         """An outcome: it has to wait."""
         entry = route.entry
         if entrant.person not in entry.people:
-            return self._api if _is_page(head) else excuses.UNKNOWN
+            return self._to_api(head) if _is_page(head) else excuses.UNKNOWN
         found = route.outcome or self._weigh(route)
         if found is Outcome.FORWARD:
             self._activity.request(route.watched or self._watch(route), head)
             forward = route.forwards.get(entrant.key) or self._forward(route, entrant)
             return _with_scope(forward, entry.id) if b"service-worker" in head.block.index else forward
         if _is_page(head):
-            return self._api
+            return self._to_api(head)
         return found if found in (Outcome.HOLD, Outcome.WAKE) else excuses.OF[found]
 
     def _weigh(self, route: Route) -> Outcome:
@@ -265,7 +279,7 @@ class WorkspaceDirector:
     async def _look_up(self, id_: str, entrant: Entrant, head: RequestHead) -> Forward | Answer:
         try:
             if await self.routes.find(id_) is None:
-                return self._api if _is_page(head) else excuses.UNKNOWN
+                return self._to_api(head) if _is_page(head) else excuses.UNKNOWN
         except UnavailableError:
             return excuses.UNAVAILABLE
         return await _settled(self._enter(id_, entrant, head))
@@ -281,7 +295,7 @@ class WorkspaceDirector:
         return judged
 
     def unreachable(self, head: RequestHead, forward: Forward, failure: Failure) -> Answer:
-        if forward in (self._api, self._through) or not _is_page(head):
+        if forward in (self._api, self._through, self._health) or not _is_page(head):
             return answers.of_failure(failure)
         return excuses.page(head)
 

@@ -6,6 +6,8 @@ A close with unread bytes in the socket makes the kernel send a reset, which may
 import asyncio
 from typing import TYPE_CHECKING
 
+from codehub.proxy import rates
+
 if TYPE_CHECKING:
     from codehub.proxy.server import Engine
 
@@ -13,14 +15,18 @@ UNHEARD_BYTES = 16 * 1024 * 1024  # of an unwanted body or of old messages
 
 
 class Farewell(asyncio.Protocol):
-    __slots__ = ("_engine", "_left", "_transport", "deadline")
+    __slots__ = ("_engine", "_left", "_transport", "_unsent", "deadline", "holder", "since")
 
-    def __init__(self, engine: "Engine", transport: asyncio.Transport) -> None:
+    def __init__(self, engine: "Engine", transport: asyncio.Transport, holder: str) -> None:
         self._engine = engine
         self._transport = transport
         self._left = UNHEARD_BYTES
+        self._unsent = rates.unsent(transport)
+        self.holder = holder
+        self.since = engine.now
         self.deadline = engine.now + engine.limits.linger_seconds
         engine.watched.add(self)
+        engine.crowd.enter(self)
         transport.set_protocol(self)
         transport.write_eof()
         transport.resume_reading()
@@ -35,8 +41,20 @@ class Farewell(asyncio.Protocol):
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._engine.watched.discard(self)
+        self._engine.crowd.leave(self)
 
     def expire(self) -> None:
+        """Unless our last words are many, and the other side still reads them."""
+        before, self._unsent = self._unsent, rates.unsent(self._transport)
+        if 0 < self._unsent < before and not self._engine.draining:
+            self.deadline = self._engine.now + self._engine.limits.unread_seconds
+        else:
+            self._transport.abort()
+
+    def is_slow(self) -> bool:
+        return True
+
+    def shed(self) -> None:
         self._transport.abort()
 
     def drain(self) -> None:

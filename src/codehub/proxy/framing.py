@@ -1,9 +1,10 @@
-"""What a message's head means: RFC 9112, strictly. Pure; called by `downstream` and `upstream` with whole heads.
+"""What a message's head means: RFC 9112, strictly. Pure; called by `downstream` and `upstream`.
 
 Whatever could be read in two ways is refused. Parsed parts come out, and only those are ever written to the other side:
 no byte of a head is passed on because it was received.
 """
 
+import copy
 import re
 from functools import lru_cache
 
@@ -13,14 +14,24 @@ VISIBLE = bytes([9, *range(32, 127), *range(128, 256)])  # what a field's value 
 TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 # No `#`, no space, nothing beyond ASCII; origin-form, or the asterisk of OPTIONS.
 REQUEST_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) (/[!-\"$-~]*|\*) HTTP/1\.([01])")
+# What only a client that takes us for its proxy sends; the host in it counts, and no user's name may be in it.
+ABSOLUTE_TARGET = re.compile(rb"(?i:https?)://([^/?@]+)([/?][!-\"$-~]*)?")
 ANY_REQUEST_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+ [!-~]+ HTTP/([0-9])\.([0-9])")
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
 HOST = re.compile(rb"(?:[0-9A-Za-z](?:[0-9A-Za-z._-]*[0-9A-Za-z.])?|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?")
+# CGI-like servers see letters and digits, and take everything between them for the same.
+PLAIN_NAME = re.compile(rb"[a-z0-9]+(?:-[a-z0-9]+)*")
+FOLDED = re.compile(rb"[^a-z0-9]+")
 LENGTH = re.compile(rb"[0-9]{1,18}")
 # In a head that is not complete yet, so that a sender of line feeds is told at once instead of at the time-out.
 UNREADABLE = re.compile(rb"(?<!\r)\n|\r(?=[^\n])|[^\t\r\n\x20-\x7e\x80-\xff]")
 NAME_BYTES = 128
-REMEMBERED_BYTES = 4096  # of a head whose lines are remembered: bounds the memory that takes
+# What is remembered is bounded in number and in size: it may be a stranger's, and comes to a few megabytes at most.
+REMEMBERED_BYTES = 2048  # of a head
+REMEMBERED_FIELDS = 48
+REMEMBERED_BLOCKS = 512
+REMEMBERED_LINE = 512  # bytes of one header
+REMEMBERED_OPTIONS = 128  # bytes of a `Connection` header
 ONCE = {b"host", b"content-length", b"transfer-encoding", b"expect", b"upgrade"}
 ONCE |= {b"authorization", b"origin", b"sec-websocket-key", b"sec-websocket-version", b"content-type"}
 ALWAYS_PASSED = {b"host", b"content-length", b"transfer-encoding", b"close", b"keep-alive", b"upgrade"}
@@ -38,6 +49,27 @@ class RefusalError(Exception):
         self.detail = detail
 
 
+class Partial:
+    """The beginning of a head. However many pieces it comes in, every byte is looked at once."""
+
+    __slots__ = ("_clean", "data")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self._clean = 0  # so much of it has no end in it, and nothing unreadable
+
+    def complete(self, piece: bytes) -> bool:
+        """Is it complete with this piece?"""
+        data, clean = self.data, self._clean
+        data += piece
+        if data.find(b"\r\n\r\n", max(clean - 3, 0)) >= 0:
+            return True
+        if UNREADABLE.search(data, max(clean - 1, 0)):
+            raise RefusalError(400, "The head has a bare line end or a control character.")
+        self._clean = len(data)
+        return False
+
+
 def read_field(line: bytes) -> Field:
     """One header line, without its end."""
     if line.translate(None, VISIBLE):
@@ -50,7 +82,8 @@ def read_field(line: bytes) -> Field:
     if TOKEN.fullmatch(name) is None:
         raise RefusalError(400, "A header's name is not valid.")
     key, value = name.lower(), value.strip()
-    return Field(key, value, key.replace(b"_", b"-"), name + b": " + value)
+    guard = key if PLAIN_NAME.fullmatch(key) else FOLDED.sub(b"-", key).strip(b"-")
+    return Field(key, value, guard, name + b": " + value)
 
 
 # The same few lines come over and over again: a browser's on every request, a server's on every answer.
@@ -59,7 +92,10 @@ _read_field_again = lru_cache(maxsize=1024)(read_field)
 
 def read_fields(lines: list[bytes], size: int) -> tuple[list[Field], dict[bytes, bytes]]:
     """All header lines; `size` is that of the head, because long ones are not worth remembering."""
-    fields = list(map(_read_field_again if size <= REMEMBERED_BYTES else read_field, lines))
+    if size <= REMEMBERED_LINE:
+        fields = list(map(_read_field_again, lines))
+    else:
+        fields = [(_read_field_again if len(line) <= REMEMBERED_LINE else read_field)(line) for line in lines]
     index = {field[0]: field[1] for field in fields}
     return fields, index if len(index) == len(fields) else _joined(fields)
 
@@ -89,7 +125,7 @@ def request(head: bytes, most_fields: int) -> RequestHead:
     first, _, rest = head.partition(b"\r\n")
     line = REQUEST_LINE.fullmatch(first)
     if line is None:
-        raise _bad_request_line(first)
+        return _absolute_request(first, rest, most_fields)
     result = RequestHead()
     result.method, result.target, minor = line.groups()
     if result.method in REFUSED_METHODS:
@@ -97,10 +133,26 @@ def request(head: bytes, most_fields: int) -> RequestHead:
     if result.target == b"*" and result.method != b"OPTIONS":
         raise RefusalError(400, "Only OPTIONS may ask for *.")
     result.minor = 1 if minor == b"1" else 0
-    read = _read_block_again if len(rest) <= REMEMBERED_BYTES else read_block
-    result.block = block = read(rest, result.minor, most_fields)
+    result.block = block = _blocks.get((rest, minor)) or _new_block(rest, minor, most_fields)
     result.length = block.length
     result.upgrade = block.upgrade and result.method == b"GET"
+    return result
+
+
+def _absolute_request(line: bytes, rest: bytes, most_fields: int) -> RequestHead:
+    """A target with scheme and host, RFC 9112 3.2.2: that host is meant, whatever the Host header says."""
+    method, _, more = line.partition(b" ")
+    whole, _, version = more.rpartition(b" ")
+    found = ABSOLUTE_TARGET.fullmatch(whole)
+    if found is None:
+        raise _bad_request_line(line)
+    path = found[2] or (b"*" if method == b"OPTIONS" else b"/")
+    path = path if path[:1] != b"?" else b"/" + path
+    result = request(b"%b %b %b\r\n%b" % (method, path, version, rest), most_fields)
+    result.block = block = copy.copy(result.block)  # others share the one with the host that was said
+    block.host = _host(found[1], 1)
+    block.index = {**block.index, b"host": block.host}
+    block.small = False
     return result
 
 
@@ -118,8 +170,9 @@ def _bad_request_line(line: bytes) -> RefusalError:
 def read_block(text: bytes, minor: int, most_fields: int) -> Block:
     """All headers of a request, without the empty line."""
     block = Block()
-    block.small = len(text) <= REMEMBERED_BYTES
-    block.fields, block.index = read_fields(_lines(text, most_fields), len(text))
+    lines = _lines(text, most_fields)
+    block.small = len(text) <= REMEMBERED_BYTES and len(lines) <= REMEMBERED_FIELDS
+    block.fields, block.index = read_fields(lines, len(text))
     get = block.index.get
     block.host = _host(get(b"host"), minor)
     block.length = _request_length(get(b"content-length"), get(b"transfer-encoding"), minor)
@@ -133,7 +186,16 @@ def read_block(text: bytes, minor: int, most_fields: int) -> Block:
     return block
 
 
-_read_block_again = lru_cache(maxsize=512)(read_block)
+_blocks: dict[tuple[bytes, bytes], Block] = {}
+
+
+def _new_block(text: bytes, minor: bytes, most_fields: int) -> Block:
+    block = read_block(text, 1 if minor == b"1" else 0, most_fields)
+    if block.small:
+        if len(_blocks) >= REMEMBERED_BLOCKS:
+            _blocks.clear()
+        _blocks[text, minor] = block
+    return block
 
 
 def _host(value: bytes | None, minor: int) -> bytes:
@@ -167,15 +229,21 @@ def _length(text: bytes) -> int:
     return int(text)
 
 
-@lru_cache(maxsize=256)
 def _connection(value: bytes | None, minor: int) -> tuple[bool, frozenset[bytes], bool]:
     """(keep the connection, names it makes hop-by-hop, an upgrade is asked for)"""
     if value is None:
         return minor == 1, NOTHING, False
+    return (_options_again if len(value) <= REMEMBERED_OPTIONS else _options)(value, minor)
+
+
+def _options(value: bytes, minor: int) -> tuple[bool, frozenset[bytes], bool]:
     options = {word.strip() for word in value.lower().split(b",")}
     keep = b"close" not in options and (minor == 1 or b"keep-alive" in options)
     # Whoever names a header that decides the framing would make us forget it.
     return keep, frozenset(options - ALWAYS_PASSED), b"upgrade" in options
+
+
+_options_again = lru_cache(maxsize=256)(_options)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from ipaddress import ip_address
 
-from codehub.proxy import cookies
+from codehub.proxy import admission, cookies
 from codehub.proxy.framing import HOST
 from codehub.proxy.model import CHUNKED, Block, Field, Forward, Hygiene, RequestHead, ResponseHead
 from codehub.settings import Network
@@ -44,14 +44,26 @@ def workspace_hygiene(cookie_names: frozenset[bytes], cookie_prefix: bytes) -> H
 class Source:
     """Who is at the other end of a connection, and what we tell upstreams about them. Made once per connection."""
 
-    __slots__ = ("_lines", "_scheme", "address", "trusted")
+    __slots__ = ("_lines", "_scheme", "address", "holder", "trusted")
 
     def __init__(self, address: str, trusted: tuple[Network, ...], scheme: bytes) -> None:
         self.address = address
         self.trusted = _is_one_of(address, trusted)
+        # A proxy in front of us has many people's connections: it is nobody's address.
+        self.holder = f"={address}" if self.trusted else admission.holder(address)
         self._scheme = scheme
         told = [b"X-Forwarded-For: " + address.encode()] if address else []
         self._lines = b"\r\n".join([*told, b"X-Forwarded-Proto: " + scheme, b"X-Forwarded-Host: "])
+
+    def asker(self, head: RequestHead) -> str:
+        """Who counts for a stranger's request."""
+        if not self.trusted:
+            return self.holder
+        told = head.get(b"x-forwarded-for").rpartition(b",")[2].strip().decode("latin-1")
+        try:
+            return admission.holder(str(ip_address(told.partition("%")[0])))
+        except ValueError:
+            return admission.holder(self.address)
 
     def lines(self, head: RequestHead) -> bytes:
         if not self.trusted:
@@ -87,13 +99,16 @@ def _passed(block: Block, forward: Forward, trusted: bool) -> bytes:
 _passed_again = lru_cache(maxsize=512)(_passed)
 
 
-def request(head: RequestHead, forward: Forward, source: Source) -> bytes:
-    """The whole head of the request for the upstream, with its empty line."""
+def request(head: RequestHead, forward: Forward, source: Source, *, told: bool = False) -> bytes:
+    """The whole head of the request for the upstream, with its empty line.
+
+    `told`: whoever waited for 100 has got it from us.
+    """
     block = head.block
     path = target(head.target, forward.strip_prefix) if forward.strip_prefix else head.target
     passed = (_passed_again if block.small else _passed)(block, forward, source.trusted)
-    parts = (head.method, path, block.host, passed, source.lines(head))
-    return b"%b %b HTTP/1.1\r\nHost: %b%b\r\n%b\r\n" % parts + _request_framing(head)
+    parts = (head.method, path, block.host, passed, head.minor, source.lines(head))
+    return b"%b %b HTTP/1.1\r\nHost: %b%b\r\nVia: 1.%d codehub\r\n%b\r\n" % parts + _request_framing(head, told)
 
 
 def _with_cookies(fields: list[Field], key: bytes, hygiene: Hygiene) -> list[Field]:
@@ -108,13 +123,13 @@ def _with_cookies(fields: list[Field], key: bytes, hygiene: Hygiene) -> list[Fie
     return kept
 
 
-def _request_framing(head: RequestHead) -> bytes:
+def _request_framing(head: RequestHead, told: bool) -> bytes:
     if head.upgrade:
         return b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     if head.length == 0 and b"content-length" not in head.block.index:
         return b"\r\n"
     body = b"Transfer-Encoding: chunked\r\n" if head.length == CHUNKED else b"Content-Length: %d\r\n" % head.length
-    return body + (b"Expect: 100-continue\r\n\r\n" if head.block.expects else b"\r\n")
+    return body + (b"Expect: 100-continue\r\n\r\n" if head.block.expects and not told else b"\r\n")
 
 
 def target(whole: bytes, prefix: bytes) -> bytes:

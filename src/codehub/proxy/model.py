@@ -48,7 +48,7 @@ class Block:
 class RequestHead:
     """What a request's head means, as the one strict parser read it."""
 
-    __slots__ = ("block", "length", "method", "minor", "peer", "target", "upgrade")
+    __slots__ = ("block", "length", "method", "minor", "peer", "principal", "target", "upgrade")
 
     method: bytes
     target: bytes
@@ -57,6 +57,7 @@ class RequestHead:
     length: int  # of the body; CHUNKED when it is not announced
     upgrade: bool  # a WebSocket handshake
     peer: str  # who is at the other end of the connection; empty on a Unix socket
+    principal: str  # who asks, when the director knows: limits are theirs; empty for strangers
 
     def get(self, name: bytes, default: bytes = b"") -> bytes:
         """A header's value, by its name in lower case."""
@@ -127,6 +128,7 @@ class Forward:
     drop: frozenset[bytes] = NOTHING  # further request headers, in lower case
     add: tuple[Pair, ...] = ()
     at_most: int = 1024  # connections to the upstream under way at once
+    reserved: bool = False  # a health check: it gets a place also when all others have none
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +160,14 @@ class Failure(Enum):
     BROKE_OFF = "UPSTREAM_BROKE_OFF"
     NONSENSE = "UPSTREAM_INVALID"
     FULL = "UPSTREAM_BUSY"
+    SHARE = "TOO_MANY_REQUESTS"  # of one person, or of strangers from one address
 
 
 class Director(Protocol):
-    """Says where requests go. Called for every one of them, so it must not wait for anything."""
+    """Says where requests go. Called for every one of them, so it must not wait for anything.
+
+    It sets the head's `principal` when it knows who asks, before a byte of a body is read.
+    """
 
     def decide(self, head: RequestHead, /) -> Decision: ...
 
@@ -174,7 +180,9 @@ class Limits:
 
     head_seconds: float = 15.0  # for a request's head, from its first byte or the connection's beginning
     idle_seconds: float = 75.0  # between requests
-    stall_seconds: float = 60.0  # without a byte of a body, or without room for one
+    stall_seconds: float = 60.0  # without a byte of a body, or without room for one; also the grace for slow bodies
+    body_rate: float = 512.0  # bytes a second of a request's body, after the grace: phones send ten times that
+    unread_seconds: float = 120.0  # in which a client takes something of its answer, were it a few bytes
     connect_seconds: float = 5.0
     answer_seconds: float = 600.0  # from the end of a request to the answer's head
     half_closed_seconds: float = 60.0  # without a byte to a client that has stopped sending
@@ -182,6 +190,7 @@ class Limits:
     pool_idle_seconds: float = 4.0  # an upstream connection unused; Node closes them after 5
     head_bytes: int = 32 * 1024
     head_fields: int = 100
+    first_bytes: int = 16 * 1024  # of a stranger's body, before an upstream connection is taken for it
     response_head_bytes: int = 128 * 1024
     response_head_fields: int = 200
     high_water: int = 128 * 1024  # bytes waiting for a slow reader before its writer is stopped

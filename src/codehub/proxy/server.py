@@ -4,11 +4,16 @@ One sweep a second looks at every connection's deadline: a timer per request wou
 """
 
 import asyncio
+import resource
 import socket
 import struct
+from email.utils import formatdate
 from typing import Protocol
 
 from codehub.clock import Clock
+from codehub.proxy import admission
+from codehub.proxy.admission import Capacity
+from codehub.proxy.crowd import Crowd
 from codehub.proxy.downstream import Client
 from codehub.proxy.headers import Source
 from codehub.proxy.metrics import Counters
@@ -20,7 +25,6 @@ from codehub.settings import Network
 
 SWEEP_SECONDS = 1.0
 SETTLE_SECONDS = 0.1  # what was sent to us before we stopped listening is read before idle connections are closed
-BACKLOG = 2048
 # Dead peers of tunnels are found by the kernel. Linux hands these on from the listening socket to accepted ones.
 KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4))
 
@@ -42,14 +46,20 @@ class Engine:
         *,
         trusted: tuple[Network, ...] = (),
         scheme: bytes = b"http",
+        capacity: Capacity | None = None,
     ) -> None:
         self.director = director
         self.limits = limits or Limits()
         self.loop = asyncio.get_running_loop()
-        self.now = self.loop.time()  # as of the last sweep: good enough for time-outs, and free
+        self.now = clock.monotonic()  # as of the last sweep: good enough for time-outs, and free
+        self.date = b""  # a header line, as of the last sweep
+        self.capacity = capacity or admission.capacity(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        self.places = 0  # taken at all upstreams together
+        self.open_upstreams = 0  # connections
         self.draining = False
         self.watched: set[Watched] = set()
         self.counters = Counters()
+        self.crowd = Crowd(self.capacity, self.counters)
         self.turns = Turns(self.loop)
         self._clock = clock
         self._trusted = trusted
@@ -62,7 +72,8 @@ class Engine:
 
     def _all_seconds(self) -> list[float]:
         limits = self.limits
-        return [limits.head_seconds, limits.idle_seconds, limits.stall_seconds, limits.answer_seconds]
+        waits = [limits.head_seconds, limits.idle_seconds, limits.stall_seconds, limits.answer_seconds]
+        return [*waits, limits.unread_seconds]
 
     async def start(self, *listeners: socket.socket) -> None:
         for listener in listeners:
@@ -70,9 +81,9 @@ class Engine:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 for option, value in KEEP_ALIVE:
                     listener.setsockopt(socket.IPPROTO_TCP, option, value)
-            server = await self.loop.create_server(lambda: Client(self), sock=listener, backlog=BACKLOG)
+            server = await self.loop.create_server(lambda: Client(self), sock=listener, backlog=self.capacity.backlog)
             self._servers.append(server)
-        self._sweep()
+        self._keep_time()
 
     # What the connections need.
 
@@ -85,6 +96,10 @@ class Engine:
             pool = self._pools[address] = Pool(self, address)
         return pool
 
+    def held(self, who: str) -> int:
+        """Places at upstreams, of one holder."""
+        return sum(pool.held.get(who, 0) for pool in self._pools.values())
+
     def reset(self, transport: asyncio.Transport) -> None:
         """End a connection so that the other side sees an error, not an end."""
         raw = transport.get_extra_info("socket")
@@ -96,12 +111,15 @@ class Engine:
 
     def tunnel_opened(self, tunnel: Tunnel) -> None:
         self.watched.add(tunnel)
+        self.crowd.enter(tunnel)
         self._tunnels.setdefault(tunnel.route, set()).add(tunnel)
         if self.draining:
             tunnel.drain()
 
     def tunnel_closed(self, tunnel: Tunnel) -> None:
         self.watched.discard(tunnel)
+        self.crowd.leave(tunnel)
+        self.open_upstreams -= 1  # its protocol is not the one that would tell
         ours = self._tunnels[tunnel.route]
         ours.discard(tunnel)
         if not ours:
@@ -121,8 +139,14 @@ class Engine:
 
     # Time.
 
-    def _sweep(self) -> None:
-        self.now = now = self.loop.time()
+    def _keep_time(self) -> None:
+        self.sweep()
+        self._sweeping = self.loop.call_later(self._sweep_seconds, self._keep_time)
+
+    def sweep(self) -> None:
+        """Look at the clock, and for whom it matters."""
+        self.now = now = self._clock.monotonic()
+        self.date = b"Date: " + formatdate(self._clock.timestamp(), usegmt=True).encode()
         for thing in [thing for thing in self.watched if thing.deadline <= now]:
             thing.expire()
         before = now - self.limits.pool_idle_seconds
@@ -131,7 +155,6 @@ class Engine:
             if not pool.busy and not pool.idle:
                 del self._pools[pool.address]
         self.flush_metrics()
-        self._sweeping = self.loop.call_later(self._sweep_seconds, self._sweep)
 
     def flush_metrics(self) -> None:
         websockets = self.open_tunnels()
@@ -145,8 +168,8 @@ class Engine:
         await self._clock.sleep(min(SETTLE_SECONDS, seconds))
         for thing in list(self.watched):
             thing.drain()
-        deadline = self.loop.time() + seconds
-        while self.watched and self.loop.time() < deadline:
+        deadline = self._clock.monotonic() + seconds
+        while self.watched and self._clock.monotonic() < deadline:
             await self._clock.sleep(0.02)
         for thing in list(self.watched):
             thing.expire()

@@ -16,36 +16,39 @@ from codehub.proxy.turns import LARGE, Reader
 
 if TYPE_CHECKING:
     from codehub.proxy.server import Engine
-    from codehub.proxy.upstream import Pool
+    from codehub.proxy.upstream import Upstream
 
 log = logs.get()
 
 
 class Tunnel:
     __slots__ = (
-        "_boundary", "_last_words", "_pool", "_workspace", "client", "deadline", "engine", "half_closed", "observer",
-        "open", "route", "up",
+        "_boundary", "_last_words", "_pool", "_who", "_workspace", "client", "deadline", "engine", "half_closed",
+        "holder", "observer", "open", "route", "since", "up",
     )  # fmt: skip
 
     def __init__(
         self,
         engine: "Engine",
         client: asyncio.Transport,
-        up: asyncio.Transport,
-        pool: "Pool",
+        up: "Upstream",
         *,
+        holder: str,
         route: str,
         observer: Observer | None,
     ) -> None:
         self.engine = engine
         self.client = client
-        self.up = up
+        self.up = up.transport
+        self.holder = holder
+        self.since = engine.now
         self.route = route
         self.observer = observer
         self.deadline = inf
         self.open = True
         self.half_closed = False
-        self._pool = pool
+        self._pool = up.pool
+        self._who = up.holder  # holds the place at the upstream
         self._boundary = Boundary()  # in what the browser gets
         self._last_words = b""  # to be said at the next boundary
         self._workspace = WorkspaceSide(self, self._boundary)
@@ -84,8 +87,8 @@ class Tunnel:
 
     def _say_and_end(self) -> None:
         self.client.write(self._last_words)
-        Farewell(self.engine, self.client)
         self._forget()
+        Farewell(self.engine, self.client, self.holder)
         self.up.abort()
 
     def eof(self, other: asyncio.Transport) -> bool:
@@ -99,14 +102,18 @@ class Tunnel:
         return True
 
     def end(self) -> None:
-        if self.open:
-            self._forget()
-            self.client.close()
-            self.up.close()
+        if not self.open:
+            return
+        self._forget()
+        for side in (self.client, self.up):
+            if side.get_write_buffer_size() and not side.is_closing():
+                Farewell(self.engine, side, self.holder)  # it has so long to read the rest
+            else:
+                side.close()
 
     def _forget(self) -> None:
         self.open = False
-        self._pool.busy -= 1
+        self._pool.leave(self._who)
         self.engine.tunnel_closed(self)
         if self.observer is not None:
             try:
@@ -117,6 +124,12 @@ class Tunnel:
     def expire(self) -> None:
         self.client.abort()
         self.up.abort()
+
+    def is_slow(self) -> bool:
+        return False
+
+    def shed(self) -> None:
+        self.expire()
 
     def drain(self) -> None:
         self.close(1001, "The server is restarting.")

@@ -9,8 +9,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from codehub.proxy import chunked, framing, headers
-from codehub.proxy.framing import RefusalError
-from codehub.proxy.model import CHUNKED, UNTIL_EOF, Address, Failure, ResponseHead
+from codehub.proxy.admission import is_stranger, place_refusal, place_refusal_of_worker
+from codehub.proxy.framing import Partial, RefusalError
+from codehub.proxy.model import CHUNKED, UNTIL_EOF, Address, Failure, Forward, ResponseHead
 from codehub.proxy.turns import LARGE, Reader
 from codehub.runtimes import connect
 
@@ -33,15 +34,49 @@ IDLE, HEAD, LENGTH, CHUNKS, UNTIL_CLOSE = Phase
 
 
 class Pool:
-    """Connections to one address. The one used last is used next, so that those not needed grow old."""
+    """Connections to one address. The one used last is used next, so that those not needed grow old.
 
-    __slots__ = ("_engine", "address", "busy", "idle")
+    Every request takes a place first, in the name of who asks: one of many must not have them all.
+    """
+
+    __slots__ = ("_engine", "address", "busy", "held", "idle")
 
     def __init__(self, engine: "Engine", address: Address) -> None:
         self._engine = engine
         self.address = address
         self.busy = 0  # in use, tunnels too
+        self.held: dict[str, int] = {}  # of those, by whom
         self.idle: list[Upstream] = []
+
+    def enter(self, who: str, forward: Forward) -> Failure | None:
+        """Take a place; it is given back by `leave`. None: it was taken."""
+        engine, held = self._engine, self.held.get(who, 0)
+        if self.busy >= forward.at_most >> 3 or engine.places >= engine.capacity.upstreams >> 3:
+            refusal = self._refusal(who, held, forward)
+            if refusal is not None:
+                return refusal
+        self.held[who] = held + 1
+        self.busy += 1
+        engine.places += 1
+        return None
+
+    def _refusal(self, who: str, held: int, forward: Forward) -> Failure | None:
+        """Looked at only when an eighth of the places is taken: below that, nobody can have too many."""
+        if forward.reserved:
+            return Failure.FULL if self.busy >= forward.at_most else None
+        strangers = sum(count for one, count in self.held.items() if is_stranger(one)) if is_stranger(who) else 0
+        here = place_refusal(who, held, strangers, self.busy, forward.at_most)
+        engine = self._engine
+        return here or place_refusal_of_worker(engine.held(who), self.busy, engine.places, engine.capacity.upstreams)
+
+    def leave(self, who: str) -> None:
+        self.busy -= 1
+        self._engine.places -= 1
+        held = self.held[who] - 1
+        if held:
+            self.held[who] = held
+        else:
+            del self.held[who]
 
     def take(self, *, repeatable: bool) -> "Upstream | None":
         """An open connection. What could not be repeated goes only on one that was in use a moment ago."""
@@ -53,32 +88,30 @@ class Pool:
             if not repeatable and now - up.since > SURELY_ALIVE_SECONDS:
                 self.idle.append(up)
                 return None
-            self.busy += 1
             return up
         return None
 
     async def connect(self, seconds: float) -> "Upstream":
         loop, address = self._engine.loop, self.address
-        self.busy += 1
-        try:
-            async with asyncio.timeout(seconds):
-                if address.path:
-                    # A workspace owns its socket's folder: no link in its place may lead elsewhere.
-                    opened = await connect.to_socket(address.path)
-                    _, up = await loop.create_unix_connection(self._new, sock=opened)
-                else:
-                    _, up = await loop.create_connection(self._new, address.host, address.port)
-        except BaseException:
-            self.busy -= 1
-            raise
+        async with asyncio.timeout(seconds):
+            if address.path:
+                # A workspace owns its socket's folder: no link in its place may lead elsewhere.
+                opened = await connect.to_socket(address.path)
+                _, up = await loop.create_unix_connection(self._new, sock=opened)
+            else:
+                _, up = await loop.create_connection(self._new, address.host, address.port)
         return up
 
     def _new(self) -> "Upstream":
         return Upstream(self._engine, self)
 
     def release(self, up: "Upstream") -> None:
-        self.busy -= 1
-        up.since = self._engine.now
+        self.leave(up.holder)
+        engine = self._engine
+        if engine.open_upstreams > engine.capacity.upstreams:  # none to spare for later
+            up.transport.close()
+            return
+        up.since = engine.now
         self.idle.append(up)
 
     def forget(self, up: "Upstream") -> None:
@@ -93,9 +126,11 @@ class Pool:
 
 class Upstream(Reader):
     __slots__ = (
-        "_chunks", "_heard", "_keep", "_kept", "_left", "_rechunk", "client", "engine", "phase", "pool",
+        "_chunks", "_heard", "_keep", "_left", "_partial", "_rechunk", "client", "engine", "holder", "phase", "pool",
         "reused", "since", "write_paused",
     )  # fmt: skip
+
+    holder: str  # of the place that the request at hand has
 
     def __init__(self, engine: "Engine", pool: Pool) -> None:
         super().__init__()
@@ -108,7 +143,7 @@ class Upstream(Reader):
         self.write_paused = False  # the upstream does not take what we have for it
         self._heard = False  # a byte of the answer has come
         self._keep = False
-        self._kept = b""  # the beginning of a head
+        self._partial: Partial | None = None  # the beginning of a head
         self._left = 0
         self._chunks: chunked.Reader | None = None
         self._rechunk = False  # the client gets chunks
@@ -117,9 +152,11 @@ class Upstream(Reader):
         transport = cast("asyncio.Transport", transport)  # uvloop's are not its children
         self.transport = transport
         transport.set_write_buffer_limits(self.engine.limits.high_water, self.engine.limits.low_water)
+        self.engine.open_upstreams += 1
 
-    def begin(self, client: "Client", wire: bytes) -> None:
+    def begin(self, client: "Client", wire: bytes, holder: str) -> None:
         self.client = client
+        self.holder = holder
         self.phase = HEAD
         self._heard = False
         self.transport.write(wire)
@@ -144,6 +181,7 @@ class Upstream(Reader):
             self._write(client, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.engine.open_upstreams -= 1
         client = self.client
         if client is None:
             self.pool.forget(self)
@@ -162,12 +200,12 @@ class Upstream(Reader):
     def pause_writing(self) -> None:
         self.write_paused = True
         if self.client:
-            self.client.pause_reading()
+            self.client.upstream_is_full()
 
     def resume_writing(self) -> None:
         self.write_paused = False
         if self.client:
-            self.client.resume_reading()
+            self.client.upstream_has_room()
 
     def abandon(self) -> None:
         """The client does not want the answer any more."""
@@ -177,21 +215,22 @@ class Upstream(Reader):
     def _leave(self) -> None:
         self.client = None
         self.phase = IDLE
-        self.pool.busy -= 1
+        self.pool.leave(self.holder)
 
     # Heads.
 
     def _read_head(self, client: "Client", data: bytes) -> None:
-        if self._kept:
-            data, self._kept = self._kept + data, b""
+        if self._partial is not None:
+            if not self._completed(client, self._partial, data):
+                return
+            data, self._partial = bytes(self._partial.data), None
         limits = self.engine.limits
         while data:
             end = data.find(b"\r\n\r\n")
             if end < 0 or end > limits.response_head_bytes:
-                if len(data) > limits.response_head_bytes or framing.UNREADABLE.search(data):
+                self._partial = Partial()
+                if self._completed(client, self._partial, data):  # and too large
                     self._nonsense(client)
-                else:
-                    self._kept = data
                 return
             try:
                 head = framing.response(data[:end], limits.response_head_fields, client.head.method)
@@ -208,6 +247,16 @@ class Upstream(Reader):
             if client.head.minor:
                 client.transport.write(headers.response(head, client.forward.hygiene, b"\r\n"))
 
+    def _completed(self, client: "Client", partial: Partial, data: bytes) -> bool:
+        try:
+            complete = partial.complete(data)
+        except RefusalError:
+            self._nonsense(client)
+            return False
+        if not complete and len(partial.data) > self.engine.limits.response_head_bytes:
+            self._nonsense(client)
+        return complete
+
     def _switch(self, client: "Client", head: ResponseHead, data: bytes) -> None:
         if not (client.head.upgrade and head.upgrade):
             self._nonsense(client)
@@ -219,6 +268,8 @@ class Upstream(Reader):
         keep = client.answer_begins(head)
         self._keep = head.keep_alive
         lines, self._rechunk = headers.response_framing(head, client.head, keep=keep)
+        if b"date" not in head.index:  # RFC 9110 6.6.1: whoever has a clock says when it came
+            lines = b"%b\r\n%b" % (self.engine.date, lines)
         wire = headers.response(head, client.forward.hygiene, lines)
         self._left = left = head.length
         if left >= 0 and len(data) == left:
@@ -277,7 +328,7 @@ class Upstream(Reader):
             self.resume_reading()
             self.pool.release(self)
         else:
-            self.pool.busy -= 1
+            self.pool.leave(self.holder)
             self.transport.abort()
         client.answered()
 

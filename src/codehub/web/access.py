@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 
 from codehub.audit.model import Origin
 from codehub.auth import rules
+from codehub.auth.credentials import cookie_name
 from codehub.auth.model import Caller
 from codehub.errors import UnauthenticatedError
 from codehub.settings import Settings
@@ -14,11 +15,6 @@ from codehub.web import rules as request_rules
 from codehub.web.middleware import SAFE_METHODS
 from codehub.web.rendering import is_local
 from codehub.wiring import Services
-
-
-def cookie_name(settings: Settings) -> str:
-    """`__Host-` makes browsers refuse it from anywhere but this very host, by TLS."""
-    return "__Host-codehub" if settings.secure else "codehub"
 
 
 def set_cookie(request: Request, settings: Settings, value: str) -> None:
