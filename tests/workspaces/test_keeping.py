@@ -1,13 +1,14 @@
 """What becomes of homes, on the real platform: restore points, downloads, the trash and `codehub gc`."""
 
 import asyncio
+import contextlib
 import gzip
 import io
 import os
 import pathlib
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import aiohttp
 import pytest
@@ -45,6 +46,15 @@ def members(content: bytes) -> dict[str, bytes]:
 async def download(client: aiohttp.ClientSession, id_: str, **query: str) -> tuple[aiohttp.ClientResponse, bytes]:
     async with client.get(f"/api/v1/workspaces/{id_}/download", params=query) as answer:
         return answer, await answer.read()
+
+
+@contextlib.asynccontextmanager
+async def learner(platform: Platform, name: str) -> AsyncIterator[aiohttp.ClientSession]:
+    async with visiting(platform) as admin:
+        await api(admin, "POST", "/api/v1/users", status=201, name=name)
+        token = (await api(admin, "POST", f"/api/v1/users/{name}/tokens", status=201))["token"]
+    async with platform.client(token) as client:
+        yield client
 
 
 def command(platform: Platform, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -132,23 +142,32 @@ async def test_somebody_elses_home_is_not_there(platform: Platform) -> None:
         await api(nobody, "GET", f"/api/v1/workspaces/{id_}/download", status=401)
 
 
-async def test_a_download_that_nobody_takes_any_more_stops_and_makes_room(platform: Platform) -> None:
-    async with visiting(platform) as client:
-        id_ = await create(client)
+async def test_downloads_that_are_not_read_keep_nobody_from_downloading(platform: Platform) -> None:
+    """One place to pack at is all there is here: whoever is slow gives it up, and goes on when they read again."""
+    async with learner(platform, "slow") as client, learner(platform, "other") as other:
+        id_, theirs = await create(client), await create(other)
         await until(client, id_, "RUNNING")
-        home = home_of(platform, id_)
-        write(platform, id_, "noise", os.urandom(64_000_000))
-        answer = await client.get(f"/api/v1/workspaces/{id_}/download?format=tar.zst")
-        await answer.content.readexactly(100_000)
-        await asyncio.sleep(0.5)
-        assert workers_on(home)  # it waits for whoever is slow, and has not read it all into memory
-        busy = await api(client, "GET", f"/api/v1/workspaces/{id_}/download", status=503)
-        assert "too many downloads" in busy["detail"]
-        answer.close()
+        await until(other, theirs, "RUNNING")
+        noise = os.urandom(64_000_000)
+        home, path = home_of(platform, id_), f"/api/v1/workspaces/{id_}/download?format=tar.zst"
+        write(platform, id_, "noise", noise)
+        write(platform, theirs, "note", b"x")
+        stalled = [await client.get(path) for _ in range(2)]
+        for answer in stalled:
+            await answer.content.readexactly(100_000)
+        full = await api(client, "GET", path, status=429)
+        assert full["code"] == "DOWNLOAD_LIMIT"
+        for _ in range(3):
+            answer, packed = await download(other, theirs)
+            assert (answer.status, members(packed)["note"]) == (200, b"x")
+        assert len(workers_on(home)) == 2  # they wait, and have not been read into memory
+        rest = await stalled[0].read()
+        assert len(rest) > 63_000_000
+        stalled[1].close()
         async with asyncio.timeout(20):
             while workers_on(home):
                 await asyncio.sleep(0.05)
-        async with asyncio.timeout(20):  # the place is free a moment later
+        async with asyncio.timeout(20):  # the places are free a moment later
             while (await download(client, id_, format="tar.zst"))[0].status != 200:
                 await asyncio.sleep(0.1)
 

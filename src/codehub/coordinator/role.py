@@ -99,7 +99,7 @@ class Coordinator:
             trash.loop(lease, finder, self._clock),
         ]
         self._driver = Driver(loops, self._clock)
-        downloads = Downloads(self._runtime, self._objects, self._settings.archives.max_downloads)
+        downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)
         socket_ = DataDir(self._settings.storage.data_dir).downloads_socket
         try:
             door = Layout(self._settings.storage.data_dir).door

@@ -412,8 +412,15 @@ class ArchiveConfig:
     max_downloads: int = setting(
         "CODEHUB_MAX_DOWNLOADS",
         max(2, os.cpu_count() or 1),
-        "Homes that are downloaded at the same time; by cores, because packing is mostly CPU.",
+        "Homes that are packed for a download at the same time; by cores, because packing is mostly CPU. Further "
+        "downloads take turns with them.",
         check=at_least(1),
+    )
+    max_downloads_per_user: int = setting(
+        "CODEHUB_MAX_DOWNLOADS_PER_USER",
+        2,
+        "Downloads of one person at a time; for teachers ten times as many, for admins any number; 0 = no limit.",
+        check=at_least(0),
     )
 
 

@@ -40,15 +40,18 @@ class Download:
         self._writer = writer
 
     @classmethod
-    async def begin(cls, socket: pathlib.Path, workspace_id: str, archive_key: str | None, form: str) -> "Download":
-        """Returns when the first piece is on its way; whatever can be refused has been refused by then."""
+    async def begin(cls, socket: pathlib.Path, **order: Any) -> "Download":
+        """Returns when the first piece is on its way; whatever can be refused has been refused by then.
+
+        `order`: as `coordinator.downloads.Order` has it.
+        """
         try:
             reader, writer = await asyncio.open_unix_connection(str(socket), limit=BUFFER)
         except OSError as e:
             raise UnavailableError("no coordinator answers on this machine: try again in a moment") from e
         made = cls(reader, writer)
         try:
-            await made._ask({"workspace_id": workspace_id, "archive_key": archive_key, "form": form})
+            await made._ask(order)
         except BaseException:
             made.close()
             raise

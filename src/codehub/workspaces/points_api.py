@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from codehub.auth import rules as auth_rules
 from codehub.embedded.datadir import DataDir
 from codehub.web import paging
 from codehub.web.access import LoggedIn, spend_change
@@ -124,5 +125,8 @@ async def download_workspace(
     if request.state.head:
         return Response(headers=headers, media_type=downloads.MEDIA_TYPES[format])
     socket = DataDir(services.settings.storage.data_dir).downloads_socket
-    begun = await downloads.Download.begin(socket, id, source, format)
+    at_most = auth_rules.allowance(caller, services.settings.archives.max_downloads_per_user)
+    begun = await downloads.Download.begin(
+        socket, workspace_id=id, archive_key=source, form=format, person=caller.name, at_most=at_most
+    )
     return _Streaming(begun, headers, downloads.MEDIA_TYPES[format])

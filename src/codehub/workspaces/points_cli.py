@@ -83,7 +83,9 @@ def download(
         _, source = await services.workspaces.download_source(operator(), w.id, point)
         storage = services.settings.storage
         store = open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}")
-        pieces = Downloads(services.runtime, store, 1).pieces(Order(w.id, source, form))
+        pieces = Downloads(services.runtime, store, services.clock, 1).pieces(
+            Order(w.id, source, form, operator().name)
+        )
         target = output or pathlib.Path(downloads.file_name(w, services.clock.now(), form))
         size = 0
         with _writing(target) as file:
