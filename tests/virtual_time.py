@@ -43,6 +43,11 @@ class ManualClock:
         self._elapsed = end
         await settle()
 
+    async def jump(self, seconds: float) -> None:
+        """As when a laptop wakes up: the moments in between never were, whoever slept through them wakes once."""
+        self._elapsed += seconds
+        await self.advance(0)
+
 
 async def settle(turns: int = 50) -> None:
     """Give every ready task its turns. Enough for pure asyncio; real I/O has to be awaited by the test."""

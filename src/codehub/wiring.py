@@ -11,6 +11,7 @@ from codehub.activity.service import Activity
 from codehub.audit.service import AuditLog
 from codehub.auth.credentials import CHANNEL, Credentials
 from codehub.auth.service import People
+from codehub.auth.streams import OpenStreams
 from codehub.clock import Clock
 from codehub.db import Database, Listener, migrate
 from codehub.db.redis import open_redis
@@ -40,6 +41,7 @@ class Services:
     redis: redis.asyncio.Redis
     listener: Listener
     credentials: Credentials
+    open_streams: OpenStreams
     people: People
     audit: AuditLog
     templates: Templates
@@ -67,6 +69,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
     database = await Database.open(storage.database_url, size=storage.database_pool_size)
     client = open_redis(storage.redis_url)
     listener = Listener(storage.database_url, clock)
+    open_streams = OpenStreams(database, clock)
     try:
         async with database.connection() as c:
             await migrate.require_current(c)
@@ -78,6 +81,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         timetable = Timetable(settings.ttl, settings.activity, templates)
         relay = events.Relay(database, clock, timetable)
         listener.subscribe(CHANNEL, credentials.forget)
+        listener.subscribe(CHANNEL, open_streams.wake)
         listener.subscribe(events.CHANNEL, relay.wake)
         listener.start()
         yield Services(
@@ -87,6 +91,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             client,
             listener,
             credentials,
+            open_streams,
             people,
             AuditLog(database),
             templates,
@@ -103,5 +108,6 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         )
     finally:
         await listener.stop()
+        await open_streams.stop()
         await client.aclose()
         await database.close()

@@ -68,7 +68,17 @@ class Ide:
         self.requests.append(seen)
         if request.headers.get("Upgrade", "").lower() == "websocket":
             return await self._echo(request)
+        if request.path.endswith("/endless"):
+            return await self._go_on(request)
         return web.json_response(seen, headers=self.answer)
+
+    async def _go_on(self, request: web.BaseRequest) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await answer.write(bytes(1 << 16))
+        return answer
 
     async def _echo(self, request: web.BaseRequest) -> web.WebSocketResponse:
         socket_ = web.WebSocketResponse()

@@ -16,6 +16,7 @@ from codehub.auth.model import ALL_SCOPES, AccessToken, BrowserSession, Caller, 
 from codehub.auth.rules import SessionVerdict, judge_session, token_is_good, token_use_is_news
 from codehub.auth.signing import Signer, fingerprint
 from codehub.auth.store import sql
+from codehub.auth.streams import FROM_THE_ENVIRONMENT
 from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import UnauthenticatedError
@@ -134,7 +135,7 @@ class Credentials:
 
     async def by_token(self, token: str) -> Caller:
         if self._admin and hmac.compare_digest(fingerprint(token), self._admin):
-            return Caller("admin", Role.ADMIN, ALL_SCOPES, token_id="environment")  # noqa: S106
+            return Caller("admin", Role.ADMIN, ALL_SCOPES, token_id=FROM_THE_ENVIRONMENT)
         if caller := self.remembered(token):
             return caller
         prefix, _, rest = token.partition("_")
@@ -149,7 +150,8 @@ class Credentials:
                 raise UnauthenticatedError(BAD_TOKEN)
             if token_use_is_news(found, self._clock.now()):
                 await c.execute(sql.note_token_use, found.id, self._clock.now())
-        caller = Caller(person.name, person.role, frozenset(Scope(s) for s in found.scopes), token_id=found.id)
+        scopes = frozenset(Scope(s) for s in found.scopes)
+        caller = Caller(person.name, person.role, scopes, token_id=found.id, expires_at=found.expires_at)
         self._remember(token, caller, asked)
         return caller
 

@@ -77,6 +77,7 @@ class Caller:
     token_id: str | None = None
     request_id: str | None = None
     address: str | None = None
+    expires_at: datetime | None = None  # of the token; a session goes on while it is used
 
     @property
     def origin(self) -> Origin:

@@ -119,6 +119,14 @@ WHERE id IN (SELECT id FROM browser_sessions WHERE expires_at < $1 ORDER BY expi
 DELETE FROM access_tokens
 WHERE id IN (SELECT id FROM access_tokens WHERE expires_at < $1 ORDER BY expires_at LIMIT $2);
 
+-- name: standing
+-- Of these sessions and tokens those that are good now, with what their people are.
+SELECT s.id, u.role FROM browser_sessions s JOIN users u ON u.name = s.user_name
+WHERE s.id = ANY ($1::text[]) AND s.revoked_at IS NULL AND s.expires_at > $2 AND u.deactivated_at IS NULL
+UNION ALL
+SELECT t.id, u.role FROM access_tokens t JOIN users u ON u.name = t.user_name
+WHERE t.id = ANY ($1::text[]) AND t.revoked_at IS NULL AND t.expires_at > $2 AND u.deactivated_at IS NULL;
+
 -- name: revoked_since
 SELECT id FROM browser_sessions WHERE revoked_at >= $1
 UNION ALL

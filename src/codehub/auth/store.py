@@ -1,5 +1,6 @@
 """SQL about people and credentials; rows become frozen dataclasses here. Called by the services of this folder."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -90,6 +91,11 @@ async def find_token(c: Connection, token_id: str) -> AccessToken | None:
 
 async def page_tokens(c: Connection, name: str, after: After, limit: int) -> list[AccessToken]:
     return rows(AccessToken, await c.fetch(sql.page_tokens, name, *after, limit))
+
+
+async def standing(c: Connection, ids: Collection[str], now: datetime) -> dict[str, Role]:
+    """Which of these sessions and tokens are good now, and what their people are."""
+    return {record["id"]: Role(record["role"]) for record in await c.fetch(sql.standing, list(ids), now)}
 
 
 async def revoke_all(c: Connection, name: str, now: datetime) -> None:

@@ -185,8 +185,15 @@ class WorkspaceDirector:
         for value in self._pass.findall(cookie)[:CANDIDATES]:
             found = self._passes.read(value.decode("latin-1"))
             if found and found.workspace_id == id_:
-                return Entrant(found.person, found.session_id, found.expires)
+                return self._renewed(Entrant(found.person, found.session_id, found.expires))
         return None
+
+    def _renewed(self, entrant: Entrant) -> Entrant:
+        """What is open for a session lasts as long as its newest pass."""
+        known = self._inside.get(entrant.key)
+        if known is not None and known.expires < entrant.expires:
+            self._inside[entrant.key] = entrant
+        return entrant
 
     # Bearers of tokens, and nobody.
 
@@ -215,7 +222,9 @@ class WorkspaceDirector:
         needed = Scope.READ if head.method in (b"GET", b"HEAD") and not head.upgrade else Scope.WRITE
         if needed not in caller.scopes:
             return excuses.SCOPE
-        return self._enter(id_, Entrant(caller.name, caller.token_id or "", inf), head)
+        expires = caller.expires_at.timestamp() if caller.expires_at else inf
+        entrant = Entrant(caller.name, caller.token_id or "", expires)
+        return excuses.UNAUTHENTICATED if self._is_over(entrant) else self._enter(id_, entrant, head)
 
     # Whoever may come in.
 
@@ -292,6 +301,8 @@ class WorkspaceDirector:
                 return answers.problem(502, e.detail, e.code)
         while isinstance(judged := self._judge(route, entrant, head), Outcome):
             await route.change()
+            if self._is_over(entrant):
+                return excuses.UNAUTHENTICATED
         return judged
 
     def unreachable(self, head: RequestHead, forward: Forward, failure: Failure) -> Answer:
@@ -305,19 +316,38 @@ class WorkspaceDirector:
         entry = route.entry
         if entry.address != before.address or entry.template != before.template:
             self._close(route, set(route.forwards), WENT_AWAY, "The workspace was stopped.")
-        gone = before.people - entry.people
-        out = {key for key in route.forwards if key in self._inside and self._inside[key].person in gone}
-        self._close(route, out, NOT_ALLOWED, "It is not shared with you any more.")
+        if before.people - entry.people:
+            self._end_what_is_over()
 
     async def look_for_the_unwelcome(self) -> None:
-        """End the WebSockets of sessions and tokens that were revoked, or are over."""
+        """End what is open for sessions and tokens that were revoked, or are over."""
         await self._revoked.read()
-        now = self._clock.timestamp()
-        out = {key for key, who in self._inside.items() if who.expires <= now or key in self._revoked.ids}
-        for route in self.routes.all() if out else ():
-            self._close(route, out & set(route.forwards), NOT_ALLOWED, "You are logged out.")
-        for key in out:
+        self._end_what_is_over()
+
+    def _end_what_is_over(self) -> None:
+        """Of all that is open now: also what was let in a moment before its login, or its share, ended."""
+        over = {key for key, who in self._inside.items() if self._is_over(who)}
+        for key in over:
             del self._inside[key]
+        for route in self.routes.all() if over else ():
+            for key in over & route.forwards.keys():
+                del route.forwards[key]
+        ended = {name: reason for name in self._engine.open_routes() if (reason := self._why_over(name))}
+        for name, reason in ended.items():
+            self._engine.close_tunnels(name, NOT_ALLOWED, reason)
+        self._engine.cut_requests(set(ended))
+
+    def _why_over(self, name: str) -> str:
+        """Empty: it may stay."""
+        id_, _, key = name.partition("/")
+        entrant, route = self._inside.get(key), self.routes.get(id_)
+        if entrant is None:
+            return "You are logged out."
+        allowed = route is None or entrant.person in route.entry.people
+        return "" if allowed else "It is not shared with you any more."
+
+    def _is_over(self, entrant: Entrant) -> bool:
+        return entrant.expires <= self._clock.timestamp() or entrant.key in self._revoked.ids
 
     def _close(self, route: Route, keys: set[str], code: int, reason: str) -> None:
         for key in keys:

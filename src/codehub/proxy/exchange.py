@@ -208,6 +208,16 @@ class Exchange(Connection):
         engine.counters.bytes_out += len(answer.body)
         self.transport.write(answers.write(answer, engine.date, close=close, head_only=head_only, minor=minor))
 
+    @property
+    def route_under_way(self) -> str:
+        """Of the request at hand, once it is forwarded; empty for the platform's own."""
+        return self.forward.route if self.state in (BODY, ANSWER) else ""
+
+    def break_off(self) -> None:
+        """Whoever asked may not have the rest."""
+        self._let_go()
+        self.cut()
+
     # Time and the end.
 
     def expire(self) -> None:

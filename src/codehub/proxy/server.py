@@ -137,6 +137,19 @@ class Engine:
             tunnel.close(code, reason)
         return len(tunnels)
 
+    # What is open, by whoever opened it.
+
+    def open_routes(self) -> set[str]:
+        """The routes with a WebSocket open, or a request under way."""
+        under_way = {thing.route_under_way for thing in self.watched if isinstance(thing, Client)}
+        return (under_way | set(self._tunnels)) - {""}
+
+    def cut_requests(self, routes: set[str]) -> None:
+        """Break off the answers under way on these routes; the client can tell."""
+        for thing in list(self.watched):
+            if isinstance(thing, Client) and thing.route_under_way in routes:
+                thing.break_off()
+
     # Time.
 
     def _keep_time(self) -> None:

@@ -69,7 +69,7 @@ def create_app(services: Services) -> FastAPI:
         ],
     )
     app.state.services = services
-    app.state.streams = Streams(settings.limits)
+    app.state.streams = Streams(settings.limits, services.open_streams)
     problems.install(app)
     for router in ROUTERS:
         # Not `include_router`: it would work out every route a second time, at its first request.

@@ -6,20 +6,22 @@ Each holds a connection and memory for as long as its reader likes.
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
-from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from codehub.auth import rules
 from codehub.auth.model import Caller
+from codehub.auth.streams import OpenStreams
 from codehub.errors import StreamLimitError
 from codehub.settings import LimitsConfig
+from codehub.web.lasting import Lasting
 
 RETRY_SECONDS = 10
 
 
 class Streams:
-    def __init__(self, limits: LimitsConfig) -> None:
+    def __init__(self, limits: LimitsConfig, all_open: OpenStreams) -> None:
         self._limits = limits
+        self._all_open = all_open
         self._open: Counter[str] = Counter()
 
     def begin(self, caller: Caller, pieces: AsyncIterator[bytes], media_type: str) -> "Stream":
@@ -33,7 +35,7 @@ class Streams:
         if overall and self._open.total() >= overall:
             raise StreamLimitError("too many are open: try again in a moment", retry_after=RETRY_SECONDS)
         self._open[caller.name] += 1
-        return Stream(pieces, media_type, lambda: self._end(caller.name))
+        return Stream(self._all_open, caller, pieces, media_type, lambda: self._end(caller.name))
 
     def _end(self, person: str) -> None:
         self._open[person] -= 1
@@ -41,9 +43,16 @@ class Streams:
             del self._open[person]
 
 
-class Stream(StreamingResponse):
-    def __init__(self, pieces: AsyncIterator[bytes], media_type: str, ended: Callable[[], None]) -> None:
-        super().__init__(pieces, media_type=media_type, headers={"x-accel-buffering": "no"})
+class Stream(Lasting):
+    def __init__(
+        self,
+        all_open: OpenStreams,
+        caller: Caller,
+        pieces: AsyncIterator[bytes],
+        media_type: str,
+        ended: Callable[[], None],
+    ) -> None:
+        super().__init__(all_open, caller, pieces, media_type)
         self._ended = ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -23,7 +23,7 @@ log = logs.get()
 CHANNEL = "codehub_workspaces"
 REMEMBER = 10_000  # events kept for subscribers that are slower than the news
 LOOK_SECONDS = 5.0  # how long a lost notification can delay an event
-TURN_SECONDS = 5.0  # how long a subscriber sleeps before it is asked whether it may still listen
+TURN_SECONDS = 5.0  # how long a subscriber sleeps before it may send a heartbeat
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,12 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from codehub.auth import rules as auth_rules
+from codehub.auth.model import Caller
+from codehub.auth.streams import OpenStreams
 from codehub.embedded.datadir import DataDir
 from codehub.web import paging
 from codehub.web.access import LoggedIn, spend_change
+from codehub.web.lasting import Lasting
 from codehub.web.problems import documented
 from codehub.wiring import Services
 from codehub.workspaces import downloads
@@ -27,11 +30,18 @@ Key = Annotated[
 Cursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,17}\.[a-z0-9-]{1,63}$", description=paging.ABOUT)]
 
 
-class _Streaming(StreamingResponse):
+class _Streaming(Lasting):
     """Closes the download however the answer ends, also when it never began."""
 
-    def __init__(self, begun: downloads.Download, headers: Mapping[str, str], media_type: str) -> None:
-        super().__init__(begun.pieces(), headers=headers, media_type=media_type)
+    def __init__(
+        self,
+        streams: OpenStreams,
+        caller: Caller,
+        begun: downloads.Download,
+        media_type: str,
+        headers: Mapping[str, str],
+    ) -> None:
+        super().__init__(streams, caller, begun.pieces(), media_type, headers)
         self._begun = begun
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,4 +139,4 @@ async def download_workspace(
     begun = await downloads.Download.begin(
         socket, workspace_id=id, archive_key=source, form=format, person=caller.name, at_most=at_most
     )
-    return _Streaming(begun, headers, downloads.MEDIA_TYPES[format])
+    return _Streaming(services.open_streams, caller, begun, downloads.MEDIA_TYPES[format], headers)

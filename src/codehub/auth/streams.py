@@ -1,0 +1,97 @@
+"""Answers that stay open (event streams, logs that are followed, downloads) end with the login they were opened with.
+
+An answer is as good as its credential: logged out, revoked, expired, its person deactivated or of another role, and it
+is over. All that is open in a process is looked at together, by one query: at once when the database says that
+something was revoked, and every few seconds because expiry announces itself to nobody. The proxy does the same for
+what passes through it (`proxy.director`).
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from codehub import logs
+from codehub.auth import store
+from codehub.auth.model import Caller, Role
+from codehub.clock import Clock
+from codehub.db import Database
+from codehub.errors import UnavailableError
+
+log = logs.get()
+LOOK_SECONDS = 2.0
+FROM_THE_ENVIRONMENT = "environment"  # the id of CODEHUB_ADMIN_TOKEN, which stands as long as the process
+
+
+@dataclass(eq=False)
+class OpenStream:
+    key: str  # the session's or token's id
+    role: Role
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class OpenStreams:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._open: set[OpenStream] = set()
+        self._news = asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """For the listener: somebody was deactivated, or something revoked."""
+        self._news.set()
+
+    @contextlib.contextmanager
+    def opened(self, caller: Caller) -> Iterator[asyncio.Event]:
+        """Set when what the caller came with is over."""
+        stream = OpenStream(caller.session_id or caller.token_id or "", caller.role)
+        self._open.add(stream)
+        self._news.set()  # it may have ended while the request was on its way here
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look_on(), name="open-streams")
+        try:
+            yield stream.ended
+        finally:
+            self._open.discard(stream)
+            if not self._open:
+                self._news.set()
+
+    async def stop(self) -> None:
+        if self._looking:
+            self._looking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._looking
+
+    async def _look_on(self) -> None:
+        """While anything is open."""
+        try:
+            while self._open:
+                self._news.clear()
+                try:
+                    await self._look()
+                except UnavailableError as e:
+                    log.warning("Open streams wait for the database", error=e.detail)
+                    await self._clock.sleep(LOOK_SECONDS)
+                await self._a_while_or_news()
+        finally:
+            self._looking = None
+
+    async def _look(self) -> None:
+        looked_at = list(self._open)
+        keys = {stream.key for stream in looked_at if stream.key != FROM_THE_ENVIRONMENT}
+        async with self._database.connection() as c:
+            standing = await store.standing(c, keys, self._clock.now()) if keys else {}
+        standing[FROM_THE_ENVIRONMENT] = Role.ADMIN
+        for stream in looked_at:
+            if standing.get(stream.key) is not stream.role:
+                stream.ended.set()
+                self._open.discard(stream)
+
+    async def _a_while_or_news(self) -> None:
+        waiting = asyncio.create_task(self._news.wait()), asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
