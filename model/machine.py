@@ -18,7 +18,7 @@ from codehub.coordinator.leader import Lease
 from codehub.coordinator.operations import Operations
 from codehub.errors import CodeHubError, UnavailableError
 from codehub.runtimes.base import RuntimeFailureError, StartFailedError
-from codehub.settings import CoordinatorConfig
+from codehub.settings import CoordinatorConfig, ShareConfig
 from codehub.workspaces.model import Operation, Workspace
 from model import doubles, world
 from model.asks import Ask, BrokenError, ExpiredError
@@ -107,7 +107,8 @@ class _Run:
         self._database = Database()
         lease = Lease(self._database, "leader", epoch)  # type: ignore[arg-type]
         runtime, clock, templates = doubles.Runtime(), doubles.Clock(), doubles.Templates()
-        archives = Homes(doubles.Objects(), templates, clock, self._database)  # type: ignore[arg-type]
+        shares = ShareConfig(disk_reserve_mb=0)  # its disks have no size
+        archives = Homes(doubles.Objects(), templates, clock, self._database, shares)  # type: ignore[arg-type]
         self._operations = Operations(lease, runtime, archives, templates, clock, CONFIG)  # type: ignore[arg-type]
         self._controller = Controller(
             lease,

@@ -5,9 +5,8 @@ import pathlib
 
 import pytest
 
-from codehub.runtimes.base import Piece, RuntimeFailureError, StartFailedError, Volume
+from codehub.runtimes.base import Piece, RuntimeFailureError, Volume
 from codehub.runtimes.process import ProcessRuntime
-from codehub.templates.model import ResourceLimits
 from tests.contracts.harness import running
 from tests.contracts.workloads import server, workload
 
@@ -144,14 +143,6 @@ async def test_disk_use_is_what_is_really_taken(runtime: ProcessRuntime) -> None
         sparse.truncate(1 << 40)
     used = await runtime.disk_usage("w1") - empty
     assert 3 << 20 <= used < 4 << 20
-
-
-async def test_a_home_beyond_its_quota_does_not_start_and_says_so(runtime: ProcessRuntime) -> None:
-    await runtime.create_volume("w1", "g1")
-    await runtime.put("w1", {"big": os.urandom(3 << 20)})
-    with pytest.raises(StartFailedError, match="3 MB, and 2 MB are allowed"):
-        await runtime.start(workload(server(limits=ResourceLimits(disk_mb=2))))
-    await runtime.start(workload(server(limits=ResourceLimits(disk_mb=4))))
 
 
 async def test_files_are_put_into_the_home_whether_it_runs_or_not(runtime: ProcessRuntime) -> None:

@@ -48,14 +48,17 @@ HOG = """
 import time
 print("eating", flush=True)
 kept = []
-while True: kept.append(bytearray(8 << 20))
+for _ in range(200):  # ends somewhere, should nobody end it
+    kept.append(bytearray(8 << 20))
+    time.sleep(0.002)
+time.sleep(10_000)
 """
 # Forks until it may not, says how far it came, and keeps what it has.
 BOMB = """
 import os, time
 made = 0
 try:
-    while made < 5000:
+    while made < 2000:
         if os.fork() == 0:
             time.sleep(10_000)
         made += 1

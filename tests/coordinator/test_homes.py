@@ -8,8 +8,10 @@ import pytest
 
 from codehub.archives.model import QuotaExceededError
 from codehub.archives.objects import open_store
+from codehub.clock import Clock
 from codehub.coordinator.homes import Homes
 from codehub.db import Database
+from codehub.settings import ShareConfig
 from codehub.templates.model import ResourceLimits, Template
 from codehub.workspaces.model import Desired, Operation, Phase
 from codehub.workspaces.store import points, sql
@@ -41,6 +43,10 @@ class SmallTemplates:
         return Template(name, name, limits=ResourceLimits(disk_mb=1))
 
 
+def _homes(tmp_path: pathlib.Path, clock: Clock, database: Database) -> Homes:
+    return Homes(open_store(f"file://{tmp_path}/objects"), SmallTemplates(), clock, database, ShareConfig())  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def runtime(tmp_path: pathlib.Path) -> FolderRuntime:
     (tmp_path / "home").mkdir()
@@ -51,7 +57,7 @@ def runtime(tmp_path: pathlib.Path) -> FolderRuntime:
 async def test_progress_ends_with_all_of_it_and_reaches_the_row(
     house: House, runtime: FolderRuntime, tmp_path: pathlib.Path
 ) -> None:
-    homes = Homes(open_store(f"file://{tmp_path}/objects"), SmallTemplates(), house.clock, house.database)  # type: ignore[arg-type]
+    homes = _homes(tmp_path, house.clock, house.database)
     id_ = await house.create(Desired.STANDBY)
     w = replace(await house.until(id_, Phase.STANDBY), op_id="op1")
     seen: list[tuple[int, int]] = []
@@ -77,7 +83,7 @@ async def test_progress_ends_with_all_of_it_and_reaches_the_row(
 
 async def test_progress_is_saved_at_most_once_a_second(database: Database, tmp_path: pathlib.Path) -> None:
     clock = ManualClock()
-    homes = Homes(open_store(f"file://{tmp_path}/objects"), SmallTemplates(), clock, database)  # type: ignore[arg-type]
+    homes = _homes(tmp_path, clock, database)
     seen: list[int] = []
 
     async def save(done: int, _total: int) -> None:
@@ -97,7 +103,7 @@ async def test_progress_is_saved_at_most_once_a_second(database: Database, tmp_p
 async def test_an_archive_beyond_the_templates_quota_leaves_nothing_behind(
     house: House, runtime: FolderRuntime, tmp_path: pathlib.Path
 ) -> None:
-    homes = Homes(open_store(f"file://{tmp_path}/objects"), SmallTemplates(), house.clock, house.database)  # type: ignore[arg-type]
+    homes = _homes(tmp_path, house.clock, house.database)
     (tmp_path / "home" / "more").write_bytes(b"y" * 1_000_000)
     id_ = await house.create(Desired.STANDBY)
     w = replace(await house.until(id_, Phase.STANDBY), op_id="op1")

@@ -9,10 +9,10 @@ import pytest
 from codehub.errors import NotFoundError, StartError
 from codehub.runtimes import cgroups, files, ide_install, sandbox, uids
 from codehub.runtimes.layout import Layout
+from codehub.runtimes.limits import Limits
 from codehub.runtimes.sandbox import Machine, Room
 from codehub.runtimes.shepherd.log_files import LogFiles
 from codehub.runtimes.shepherd.spec import HOST_NETWORK, Mount, NetworkSpec, Spec
-from codehub.templates.model import ResourceLimits
 
 MACHINE = Machine(
     system=(("/usr", None), ("/bin", "usr/bin"), ("/opt", None)),
@@ -56,7 +56,7 @@ def test_bubblewrap_is_told_the_same_in_its_own_words() -> None:
         "--symlink usr/bin /bin",
         "--bind /data/home /home/alice",
         "--tmpfs /opt/codehub/data --remount-ro /opt/codehub/data",
-        "--remount-ro /",
+        "--remount-ro /dev --remount-ro / ",
         "--hostname w1",
     ):
         assert part in options
@@ -92,7 +92,7 @@ def test_a_spec_survives_its_journey() -> None:
     assert Spec.loads(spec.dumps()) == spec
 
 
-LIMITS = ResourceLimits(memory_mb=64, processes=10, cpus=1.5)
+LIMITS = Limits(memory_mb=64, processes=10, cpus=1.5, cpu_weight=50)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,17 @@ LIMITS = ResourceLimits(memory_mb=64, processes=10, cpus=1.5)
     [
         (1, "memory", [("memory.limit_in_bytes", "67108864"), ("memory.memsw.limit_in_bytes", "67108864")]),
         (1, "pids", [("pids.max", "10")]),
-        (1, "cpu", [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "150000")]),
+        (1, "cpu", [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "150000"), ("cpu.shares", "512")]),
         (
             2,
             "all",
-            [("memory.max", "67108864"), ("memory.swap.max", "0"), ("pids.max", "10"), ("cpu.max", "150000 100000")],
+            [
+                ("memory.max", "67108864"),
+                ("memory.swap.max", "0"),
+                ("pids.max", "10"),
+                ("cpu.max", "150000 100000"),
+                ("cpu.weight", "50"),
+            ],
         ),
     ],
 )
@@ -112,7 +118,7 @@ def test_limits_are_written_in_the_words_of_each_version(
     version: int, controller: str, expected: list[tuple[str, str]]
 ) -> None:
     assert cgroups.settings(version, controller, LIMITS) == expected
-    assert cgroups.settings(version, controller, ResourceLimits(0, 0, 0.0)) == []
+    assert cgroups.settings(version, controller, Limits(0, 0, 0.0)) == []
 
 
 def test_groups_that_can_not_be_made_are_reported(tmp_path: pathlib.Path) -> None:

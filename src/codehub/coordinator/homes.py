@@ -12,8 +12,9 @@ from codehub.archives.objects import ObjectStore
 from codehub.clock import Clock
 from codehub.coordinator.operations import Progress
 from codehub.db import Database
-from codehub.runtimes import files
+from codehub.runtimes import files, limits
 from codehub.runtimes.base import Runtime, RuntimeFailureError
+from codehub.settings import ShareConfig
 from codehub.templates.loader import Templates
 from codehub.workspaces import rules
 from codehub.workspaces import store as workspaces
@@ -28,7 +29,10 @@ PER_FILE = 1024  # links and attributes count, too
 
 
 class Homes:
-    def __init__(self, store: ObjectStore, templates: Templates, clock: Clock, database: Database) -> None:
+    def __init__(
+        self, store: ObjectStore, templates: Templates, clock: Clock, database: Database, shares: ShareConfig
+    ) -> None:
+        self._shares = shares
         self._database = database
         self._store = store
         self._templates = templates
@@ -53,7 +57,8 @@ class Homes:
         try:
             async with self._reported(progress) as note:
                 owner = await asyncio.to_thread(_owner_of, staged)
-                await service.restore(self._store, w.archive_key, staged, owner, await self._quota(w), note)
+                quota = await self._quota(w, staged)
+                await service.restore(self._store, w.archive_key, staged, owner, quota, note)
             await runtime.place_volume(w.id, made, staged, w.archive_key)
         except BaseException:
             with contextlib.suppress(RuntimeFailureError):  # the garbage collection finds what is left
@@ -63,15 +68,16 @@ class Homes:
     async def remove_all(self, workspace_id: str) -> None:
         await service.delete_all(self._store, workspace_id)
 
-    async def _quota(self, w: Workspace) -> Quota:
+    async def _quota(self, w: Workspace, staged: pathlib.Path) -> Quota:
         """What the template allows; or what went in, should that have been more: what was let in may come back.
 
         By the database's figures. What the object store says of an archive is whose word it may be.
         """
         template = self._templates.find(w.template)
-        limit = template.limits.disk_mb * MIB if template else 0
+        limit = limits.resolve(template.limits, self._shares).disk_mb * MIB if template else 0
         async with self._database.connection() as c:
             point = await workspaces.find_point(c, w.id, w.archive_key)
+        await asyncio.to_thread(limits.require_space, self._shares, staged, point.content_bytes if point else 0)
         if limit and point:
             limit = max(limit, point.content_bytes + point.files * PER_FILE)
         return Quota(limit or NO_LIMIT_BYTES, MOST_FILES)

@@ -119,7 +119,7 @@ class Coordinator:
 
     def _controller(self, lease: Lease, intake: Intake, holds: Holds) -> Controller:
         config = self._settings.coordinator
-        homes = Homes(self._objects, self._templates, self._clock, lease.database)
+        homes = Homes(self._objects, self._templates, self._clock, lease.database, self._settings.runtime)
         operations = Operations(
             lease, self._runtime, homes, self._templates, self._clock, config, provide=holds.provide
         )

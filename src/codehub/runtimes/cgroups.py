@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from codehub.templates.model import ResourceLimits
+from codehub.runtimes.limits import Limits
 
 MOUNT = pathlib.Path("/sys/fs/cgroup")
 CONTROLLERS = ("memory", "pids", "cpu")
@@ -30,7 +30,12 @@ class Groups:
     def available(self) -> bool:
         return bool(self.parents)
 
-    def create(self, workspace_id: str, limits: ResourceLimits) -> list[str]:
+    @property
+    def controllers(self) -> set[str]:
+        """What is limited by groups; the rest is watched."""
+        return set(CONTROLLERS) if "all" in self.parents else set(self.parents)
+
+    def create(self, workspace_id: str, limits: Limits) -> list[str]:
         """The workspace's groups, with its limits. One that exists is used again."""
         made = []
         for controller, parent in self.parents.items():
@@ -56,21 +61,23 @@ def remove(groups: Iterable[str]) -> None:
             pathlib.Path(group).rmdir()
 
 
-def settings(version: int, controller: str, limits: ResourceLimits) -> list[tuple[str, str]]:
+def settings(version: int, controller: str, limits: Limits) -> list[tuple[str, str]]:
     """Which file gets which value. Version 2 has all controllers in one group, named "all"."""
     memory = str(limits.memory_mb << 20)
     quota = str(round(limits.cpus * PERIOD_US))
-    rows = {
-        (1, "memory", limits.memory_mb): [("memory.limit_in_bytes", memory), ("memory.memsw.limit_in_bytes", memory)],
-        (1, "pids", limits.processes): [("pids.max", str(limits.processes))],
-        (1, "cpu", limits.cpus): [("cpu.cfs_period_us", str(PERIOD_US)), ("cpu.cfs_quota_us", quota)],
-        (2, "memory", limits.memory_mb): [("memory.max", memory), ("memory.swap.max", "0")],
-        (2, "pids", limits.processes): [("pids.max", str(limits.processes))],
-        (2, "cpu", limits.cpus): [("cpu.max", f"{quota} {PERIOD_US}")],
-    }
+    rows: list[tuple[int, str, float, list[tuple[str, str]]]] = [
+        (1, "memory", limits.memory_mb, [("memory.limit_in_bytes", memory), ("memory.memsw.limit_in_bytes", memory)]),
+        (1, "pids", limits.processes, [("pids.max", str(limits.processes))]),
+        (1, "cpu", limits.cpus, [("cpu.cfs_period_us", str(PERIOD_US)), ("cpu.cfs_quota_us", quota)]),
+        (1, "cpu", limits.cpu_weight, [("cpu.shares", str(max(2, limits.cpu_weight * 1024 // 100)))]),
+        (2, "memory", limits.memory_mb, [("memory.max", memory), ("memory.swap.max", "0")]),
+        (2, "pids", limits.processes, [("pids.max", str(limits.processes))]),
+        (2, "cpu", limits.cpus, [("cpu.max", f"{quota} {PERIOD_US}")]),
+        (2, "cpu", limits.cpu_weight, [("cpu.weight", str(limits.cpu_weight))]),
+    ]
     wanted = CONTROLLERS if controller == "all" else (controller,)
     return [
-        row for (number, name, limit), values in rows.items() if number == version and name in wanted and limit
+        row for number, name, limit, values in rows if number == version and name in wanted and limit
         for row in values
     ]  # fmt: skip
 

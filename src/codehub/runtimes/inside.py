@@ -36,6 +36,8 @@ async def run(
         "first": vars(running.first),
         "ide": await asyncio.to_thread(_ready_ide, running),
         "groups": running.groups,
+        "rlimits": running.rlimits,
+        "filter": running.filter,
         "uid": running.uid,
         "gid": running.gid,
         "directory": running.directory,

@@ -11,6 +11,7 @@
     etc/        passwd and the like, as the workspace sees them
     log/        current, previous
     exit.json   how the last one ended
+    usage.json  how much the home took when it was last measured
 <run>/w/<key>/sock                the IDE's socket
 """
 
@@ -64,6 +65,10 @@ class Place:
     @property
     def exit_file(self) -> pathlib.Path:
         return self.root / "exit.json"
+
+    @property
+    def usage_file(self) -> pathlib.Path:
+        return self.root / "usage.json"
 
     @property
     def socket(self) -> pathlib.Path:

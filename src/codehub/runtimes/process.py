@@ -11,7 +11,19 @@ import pathlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
 from codehub.clock import Clock
-from codehub.runtimes import cgroups, connect, files, inside, isolation, lifecycle, logs, records, sandbox, workload
+from codehub.runtimes import (
+    cgroups,
+    connect,
+    files,
+    inside,
+    isolation,
+    lifecycle,
+    limits,
+    logs,
+    records,
+    sandbox,
+    workload,
+)
 from codehub.runtimes.base import (
     Container,
     ExecResult,
@@ -126,13 +138,18 @@ class ProcessRuntime:
         process = workload.process_of(workload_)
         self._check_network(workload_, process)
         meta = await asyncio.to_thread(self._volumes.meta, workload_.workspace_id)
-        await self._check_quota(workload_)
+        await asyncio.to_thread(limits.require_space, self._config, self._layout.homes)
         room = workload.room_of(workload_, process, place, meta.uid, setting)
         spec = workload.spec_of(workload_, place, room, setting)
         await self._in_thread(lambda: self._furnish(place, room))
-        groups = (await self.limits()).create(workload_.workspace_id, workload_.template.limits)
+        allowed, found = limits.resolve(workload_.template.limits, self._config), await self.limits()
+        groups = found.create(workload_.workspace_id, allowed)
+        alone = setting.isolation.kind != PLAIN and limits.counts_apart(meta.uid, os.uname().release)
+        shares = limits.shares(
+            allowed, self._config, place.home, place.usage_file, grouped=found.controllers, alone=alone
+        )
         try:
-            await lifecycle.start(dataclasses.replace(spec, groups=groups))
+            await lifecycle.start(dataclasses.replace(spec, groups=groups, shares=shares))
         except StartFailedError:
             cgroups.remove(groups)
             raise
@@ -236,11 +253,6 @@ class ProcessRuntime:
                 "this kind of workspace runs in the machine's own network (network = host), which only admins may. "
                 "Ask your admin for another kind, or to set CODEHUB_NETWORK_HOST_FOR=everybody"
             )
-
-    async def _check_quota(self, workload_: Workload) -> None:
-        allowed = workload_.template.limits.disk_mb
-        if allowed and (used := await self.disk_usage(workload_.workspace_id) >> 20) > allowed:
-            raise StartFailedError(f"the home takes {used} MB, and {allowed} MB are allowed: make room first")
 
     def _furnish(self, place: Place, room: Room) -> None:
         """What lies ready before a start, and may be written again at any time."""

@@ -2,7 +2,7 @@
 
 import json
 import pathlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from codehub.runtimes.base import Address, Container
@@ -26,6 +26,8 @@ class Running:
     directory: str  # the home, as seen inside
     groups: list[str]
     network: str = HOST_NETWORK  # how it goes out; a record of an earlier version does not say
+    rlimits: dict[str, int] = field(default_factory=dict)
+    filter: str = ""  # of system calls
 
     @property
     def alive(self) -> bool:

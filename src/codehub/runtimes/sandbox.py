@@ -22,7 +22,7 @@ ETC = """
     zsh zshrc
 """.split()  # noqa: SIM905 (eighty quoted names, one a line, read worse)
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix")
-LEAST_TMP, DEFAULT_TMP = 64 << 20, 1 << 30
+LEAST_TMP = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Room:
     etc: str  # on the machine: passwd, group, hosts, hostname
     network: NetworkSpec = NetworkSpec()
     resolv_conf: str | None = None  # None: as on the machine
-    memory_bytes: int = 0  # 0: no limit
+    tmp_bytes: int = 0  # of /tmp and /dev/shm each; 0: no limit
     door_dir: str = ""  # on the machine; empty: there is none
     paths: tuple[str, ...] = field(default_factory=tuple)  # more trees to show: an IDE's own, a template's
 
@@ -58,7 +58,7 @@ class Room:
 
 def mounts(machine: Machine, room: Room) -> list[Mount]:
     """In the order in which they are made: later ones lie on top."""
-    tmp = max(LEAST_TMP, room.memory_bytes // 2) if room.memory_bytes else DEFAULT_TMP
+    tmp = max(LEAST_TMP, room.tmp_bytes) if room.tmp_bytes else 0
     shown = [path for path, target in machine.system if target is None]
     steps = [
         Mount("symlink", path, target) if target else Mount("read-only", path, path) for path, target in machine.system
@@ -103,7 +103,16 @@ def bubblewrap(program: str, steps: list[Mount], room: Room) -> list[str]:
     options += ["--unshare-user"] if room.uid is None else []
     for step in steps:
         options += _option(step)
-    options += ["--remount-ro", "/", "--hostname", room.workspace_id, "--chdir", room.inside_home]
+    options += [
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+        "--hostname",
+        room.workspace_id,
+        "--chdir",
+        room.inside_home,
+    ]
     return [program, *options, "--new-session", "--die-with-parent"]
 
 
@@ -111,7 +120,7 @@ def _option(step: Mount) -> list[str]:
     if step.kind in {"read-only", "bind", "symlink"}:
         return ["--ro-bind" if step.kind == "read-only" else f"--{step.kind}", step.source, step.target]
     if step.kind == "tmpfs":
-        return ["--perms", "1777", "--size", str(step.size), "--tmpfs", step.target]
+        return ["--perms", "1777", *(["--size", str(step.size)] if step.size else []), "--tmpfs", step.target]
     if step.kind == "hide":
         return ["--perms", "0555", "--size", "4096", "--tmpfs", step.target, "--remount-ro", step.target]
     return ["--dir" if step.kind == "folder" else f"--{step.kind}", step.target]

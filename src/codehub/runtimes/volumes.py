@@ -205,7 +205,7 @@ class Volumes:
         """After the last volume: logs and the folder itself, the lock last, because it is what keeps others away."""
         if any(place.root.glob("staging-*")) or any(place.root.glob("placing-*")):
             return  # a restore is under way
-        for left in (place.log, place.etc, place.exit_file, place.socket_dir):
+        for left in (place.log, place.etc, place.exit_file, place.usage_file, place.socket_dir):
             files.remove_tree(left)
         place.lock.unlink(missing_ok=True)
         try:

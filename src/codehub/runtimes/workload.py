@@ -4,7 +4,7 @@ import pathlib
 import socket
 from dataclasses import dataclass
 
-from codehub.runtimes import launch, sandbox
+from codehub.runtimes import launch, limits, sandbox
 from codehub.runtimes.base import ImageNotFoundError, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.isolation import Isolation
@@ -45,7 +45,7 @@ def room_of(workload: Workload, process: ProcessSpec, place: Place, uid: int | N
         network=network,
         resolv_conf=ways.resolv_conf(network.kind, setting.way),
         door_dir=str(door) if door.is_dir() else "",
-        memory_bytes=workload.template.limits.memory_mb << 20,
+        tmp_bytes=limits.resolve(workload.template.limits, setting.config).tmp_bytes,
         paths=(*process.paths, *([str(ide)] if ide.is_dir() else [])),
     )
 

@@ -31,6 +31,7 @@ from codehub.settings.groups import (
     StorageConfig,
     TtlConfig,
 )
+from codehub.settings.shares import ShareConfig
 
 __all__ = [
     "OTHER_NAMES",
@@ -44,6 +45,7 @@ __all__ = [
     "RuntimeConfig",
     "ServerConfig",
     "Settings",
+    "ShareConfig",
     "StorageConfig",
     "TtlConfig",
     "describe",

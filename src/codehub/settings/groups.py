@@ -3,61 +3,25 @@
 Read by `codehub.settings`, which everybody imports them from.
 """
 
-import dataclasses
 import os
 import pathlib
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any
-from urllib.parse import urlsplit
 
 from codehub import allowlist
+from codehub.settings.fields import (
+    at_least,
+    between,
+    host_names,
+    keys_long_enough,
+    long_enough,
+    one_of,
+    setting,
+    url_of,
+)
+from codehub.settings.shares import ShareConfig
 
-Check = Callable[[Any], str | None]
 Network = IPv4Network | IPv6Network
-
-
-def at_least(minimum: float) -> Check:
-    return lambda value: None if value >= minimum else f"must be at least {minimum:g}"
-
-
-def between(low: int, high: int) -> Check:
-    return lambda value: None if low <= value <= high else f"must be between {low} and {high}"
-
-
-def one_of(*words: str) -> Check:
-    return lambda value: None if value in words else f"must be one of {', '.join(words)}"
-
-
-def url_of(*schemes: str) -> Check:
-    def check(value: str | None) -> str | None:
-        if value is None or urlsplit(value).scheme in schemes:
-            return None
-        return f"must be a URL beginning with {' or '.join(s + '://' for s in schemes)}"
-
-    return check
-
-
-def long_enough(value: str | None) -> str | None:
-    return None if value is None or len(value) >= 16 else "must have at least 16 characters"
-
-
-def keys_long_enough(value: str | None) -> str | None:
-    if value is None or all(len(part.strip()) >= 16 for part in value.split(",")):
-        return None
-    return "must have at least 16 characters (several, separated by commas: the first signs, all are accepted)"
-
-
-def host_names(value: tuple[str, ...]) -> str | None:
-    wrong = [name for name in value if not re.fullmatch(r"[0-9A-Za-z]([0-9A-Za-z._-]*[0-9A-Za-z.])?", name)]
-    return f"{wrong[0]!r} is not a name like labs.example.org" if wrong else None
-
-
-def setting(env: str, default: Any, help_: str, *, check: Check | None = None, secret: bool = False) -> Any:
-    metadata = {"env": env, "help": help_, "check": check, "secret": secret}
-    return dataclasses.field(default=default, metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True)
@@ -175,7 +139,7 @@ class AuthConfig:
 
 
 @dataclass(frozen=True)
-class RuntimeConfig:
+class RuntimeConfig(ShareConfig):
     runtime: str = setting(
         "CODEHUB_RUNTIME", "process", "What runs workspaces: process (on this machine).", check=one_of("process")
     )

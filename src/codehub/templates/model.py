@@ -39,6 +39,7 @@ class ProcessSpec:
     network: Network | None = None  # None: as the platform says
     allow: tuple[str, ...] = ()  # for `allowlist`: more hosts than the platform names
     paths: tuple[str, ...] = ()  # more folders of this machine that the workspace may read
+    nested_namespaces: bool = False  # sandboxes inside of it (bubblewrap, rootless containers), at some risk
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,17 @@ class DockerSpec:
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """`[limits]`: what one workspace may take. 0 = no limit."""
+    """`[limits]`: what one workspace may take. 0 = no limit; not given = as the platform's settings say."""
 
-    memory_mb: int = 2048
-    processes: int = 1024
-    cpus: float = 0.0
-    disk_mb: int = 0
+    memory_mb: int | None = None
+    processes: int | None = None
+    cpus: float | None = None
+    disk_mb: int | None = None
+    files: int | None = None
+    tmp_mb: int | None = None
+    open_files: int | None = None
+    cpu_weight: int | None = None
+    log_kb_per_second: int | None = None
 
 
 @dataclass(frozen=True)

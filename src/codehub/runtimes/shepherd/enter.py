@@ -14,7 +14,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from codehub.runtimes.shepherd import kernel
+from codehub.runtimes.shepherd import kernel, shares
 from codehub.runtimes.shepherd.launch import join_groups
 from codehub.supervisor.processes import Identity
 
@@ -95,6 +95,8 @@ def _become(wanted: dict[str, Any]) -> NoReturn:
         os.setsid()
         os.chdir("/")
         kernel.give_up_rights(wanted["uid"], wanted["gid"])
+        shares.prefer_for_oom()
+        shares.apply_rlimits(wanted["rlimits"])
         os.umask(0o022)
         os.chdir(wanted["directory"])
         os.execvpe(wanted["command"][0], wanted["command"], wanted["environment"])  # noqa: S606

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import NoReturn
 
-from codehub.runtimes.shepherd import kernel, namespaces
+from codehub.runtimes.shepherd import kernel, namespaces, shares
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, NAMESPACES, UMASK, Spec
 
 PIPE_BYTES = 1 << 20
@@ -81,6 +81,10 @@ def _child(spec: Spec, printed: int, go: int, tell: int) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
         join_groups(spec.groups)
+        shares.prefer_for_oom()
+        # Before there is a user namespace the number of processes would be counted together with the platform's own.
+        early = {name: value for name, value in shares.rlimits(spec.shares).items() if spec.uid or name != "nproc"}
+        shares.apply_rlimits(early)
         if spec.isolation == NAMESPACES:
             namespaces.usher(spec, go, tell)
         os.setsid()
@@ -102,7 +106,10 @@ def _bubblewrap(spec: Spec, go: int, tell: int) -> NoReturn:
     for fd in (go, tell):
         os.set_inheritable(fd, True)
     os.umask(UMASK)
-    command = [program, "--args", str(arguments), "--info-fd", str(tell), "--block-fd", str(go), "--", *spec.command]
+    command = [program, "--args", str(arguments), "--info-fd", str(tell), "--block-fd", str(go), "--"]
+    if spec.uid is None and spec.shares.own_processes:
+        command += ["prlimit", f"--nproc={spec.shares.own_processes}"]
+    command += spec.command
     os.execve(program, command, spec.environment)  # noqa: S606
 
 

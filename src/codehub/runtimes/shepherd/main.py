@@ -21,8 +21,11 @@ from typing import Any, NoReturn
 
 from codehub.runtimes.shepherd import kernel, launch, tree
 from codehub.runtimes.shepherd.log_files import LogFiles
+from codehub.runtimes.shepherd.log_rate import LogRate
 from codehub.runtimes.shepherd.network import Inside, Network
+from codehub.runtimes.shepherd.shares import rlimits
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, PLAIN, Spec
+from codehub.runtimes.shepherd.watch import Watch
 from codehub.supervisor.processes import Identity
 
 CHUNK = 1 << 17
@@ -72,6 +75,7 @@ class Shepherd:
         os.close(os.open(spec.home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))  # gone meanwhile: do not start
         fresh_socket_dir(spec)
         self._log = LogFiles(spec.log_dir, spec.log_max_bytes)
+        self._rate = LogRate(spec.shares.log_rate, max(CHUNK, spec.log_max_bytes))
         self._code: int | None = None
         self._silent = False
 
@@ -108,6 +112,8 @@ class Shepherd:
                 "directory": self._spec.directory,
                 "groups": self._spec.groups,
                 "network": self._spec.network.kind,
+                "rlimits": rlimits(self._spec.shares),
+                "filter": self._spec.shares.filter,
             },
         )
         self._child.let_go()
@@ -124,20 +130,24 @@ class Shepherd:
 
     def tend(self) -> NoReturn:
         os.set_blocking(self._child.output, False)
+        watch = Watch(self._spec, self._first.pid, self._note)
         while self._code is None:
-            tasks = {**self._own_tasks(), **self._network.watched()}
+            # A log that comes too fast is not read for a while: its writer waits.
+            wait = None if self._silent else self._rate.pause()
+            tasks = {**self._own_tasks(listening=wait is None), **self._network.watched()}
             watched = select.poll()
             for fd in tasks:
                 watched.register(fd, select.POLLIN)
-            for fd, _ in watched.poll():
+            for fd, _ in watched.poll(_milliseconds(watch.pause(), wait)):
                 self._do(tasks[fd])
+            self._do(watch.look)
             self._bury()
         self._finish(self._code)
 
-    def _own_tasks(self) -> dict[int, Callable[[], object]]:
+    def _own_tasks(self, *, listening: bool) -> dict[int, Callable[[], object]]:
         """What to do when a descriptor can be read."""
         tasks: dict[int, Callable[[], object]] = {self._wake: lambda: os.read(self._wake, 4096)}
-        return tasks if self._silent else {**tasks, self._child.output: self._pump}
+        return {**tasks, self._child.output: self._pump} if listening and not self._silent else tasks
 
     def _do(self, task: Callable[[], object]) -> None:
         """Nothing that goes wrong here may end us: we are the workspace's life."""
@@ -151,7 +161,11 @@ class Shepherd:
         with contextlib.suppress(BlockingIOError):
             data = os.read(self._child.output, CHUNK)
             self._log.write(data)
+            self._rate.spend(len(data))
             self._silent = not data
+
+    def _note(self, text: str) -> None:
+        self._log.write(f"[codehub] {text}\n".encode())
 
     def _bury(self) -> None:
         buried = tree.reap()
@@ -178,6 +192,12 @@ class Shepherd:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._spec.record)
         os._exit(0)
+
+
+def _milliseconds(*seconds: float | None) -> int | None:
+    """For a poll: until the first of these, or for ever."""
+    known = [pause for pause in seconds if pause is not None]
+    return max(0, round(min(known) * 1000)) + 1 if known else None
 
 
 def take_lock(spec: Spec) -> int:

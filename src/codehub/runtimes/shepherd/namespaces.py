@@ -17,10 +17,11 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from codehub.runtimes.shepherd import kernel
+from codehub.runtimes.shepherd import kernel, shares
 from codehub.runtimes.shepherd.spec import UMASK, Mount, Spec
 
 COULD_NOT = 125  # exit code for a sandbox that could not be built
+LEAST_FILES = 65_536
 NODES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 
@@ -73,6 +74,7 @@ def _become_ide(spec: Spec, outside: tuple[int, int]) -> NoReturn:
             kernel.unshare(kernel.CLONE_NEWUSER)
             kernel.map_user(*outside, 0, 0)
         kernel.give_up_rights(spec.uid, spec.gid)
+        shares.apply_rlimits(shares.rlimits(spec.shares))
         os.umask(UMASK)
         os.execve(spec.command[0], spec.command, spec.environment)  # noqa: S606
     except OSError as e:
@@ -132,8 +134,8 @@ def _apply(step: Mount) -> None:
             os.symlink(step.source, target)
         case "tmpfs" | "hide":
             _folder(target)
-            data = f"mode=1777,size={step.size}" if step.kind == "tmpfs" else "mode=0555,size=4k"
-            kernel.mount("tmpfs", target, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, data)
+            flags = kernel.MS_NOSUID | kernel.MS_NODEV | (kernel.MS_RDONLY if step.kind == "hide" else 0)
+            kernel.mount("tmpfs", target, "tmpfs", flags, _tmpfs_options(step))
         case "proc":
             _folder(target)
             kernel.mount("proc", target, "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
@@ -141,6 +143,13 @@ def _apply(step: Mount) -> None:
             _devices(target)
         case _:
             _folder(target)
+
+
+def _tmpfs_options(step: Mount) -> str:
+    if step.kind == "hide":
+        return "mode=0555,size=4k"
+    # An empty file takes no size, and a kilobyte of memory.
+    return f"mode=1777,size={step.size},nr_inodes={max(LEAST_FILES, step.size >> 12)}" if step.size else "mode=1777"
 
 
 def _bind(source: str, target: str) -> None:
@@ -189,6 +198,10 @@ def _devices(target: str) -> None:
     options = "newinstance,ptmxmode=0666,mode=0620"
     kernel.mount("devpts", f"{target}/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, options)
     os.symlink("pts/ptmx", f"{target}/ptmx")
+    os.mkdir(f"{target}/shm", 0o755)
+    kernel.mount(
+        None, target, None, kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NOEXEC
+    )
 
 
 def _folder(path: str) -> None:

@@ -3,6 +3,8 @@
 import json
 from dataclasses import asdict, dataclass, field
 
+from codehub.runtimes.shepherd.shares import Shares
+
 BUBBLEWRAP, NAMESPACES, PLAIN = "bubblewrap", "namespaces", "none"
 HOST_NETWORK, NO_NETWORK, RELAY, SLIRP4NETNS, VETH = "host", "none", "relay", "slirp4netns", "veth"
 RELAY_PORT = 3128  # on the workspace's own loopback
@@ -62,6 +64,7 @@ class Spec:
     log_max_bytes: int
     groups: list[str] = field(default_factory=list)  # control groups to run in
     address: dict[str, str | int | None] = field(default_factory=dict)
+    shares: Shares = field(default_factory=Shares)
 
     def dumps(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -71,4 +74,5 @@ class Spec:
         values = json.loads(text)
         values["network"] = NetworkSpec(**values["network"])
         values["mounts"] = [Mount(**mount) for mount in values["mounts"]]
+        values["shares"] = Shares(**values["shares"])
         return cls(**values)

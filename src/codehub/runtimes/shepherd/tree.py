@@ -9,14 +9,23 @@ import signal
 
 
 def children(pid: int) -> list[int]:
-    """The living and the dead, oldest first."""
+    """The living and the dead, oldest first; of every thread, since each has those that it forked."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(word) for word in file.read().split()]
+        return [child for thread in os.listdir(f"/proc/{pid}/task") for child in _children_of_thread(pid, thread)]
     except FileNotFoundError:  # a kernel without it, or no such process
         return [child for child in _all() if _parent(child) == pid]
     except OSError:
         return []
+
+
+def _children_of_thread(pid: int, thread: str) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except FileNotFoundError:
+        if int(thread) == pid:
+            raise
+        return []  # a thread that has ended
 
 
 def ide_of(first: int) -> int | None:
