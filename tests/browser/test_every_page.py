@@ -132,6 +132,8 @@ ENTRIES: Mapping[str, Callable[[Request, Named, datetime], Response]] = {
     "full": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], [], LIMIT, **HOME),
     "missing": lambda r, _w, _: entry_pages.not_found(r, **HOME),
     "login": lambda r, _w, _: entry_pages.log_in_first(r, **HOME),
+    "shared": lambda r, w, _: entry_pages.share_origin(r, w[LONG], **HOME),
+    "admin": lambda r, _w, _: entry_pages.admins_stay_out(r, **HOME),
     "misdirected": lambda r, _w, _: misdirected(r),
 }
 

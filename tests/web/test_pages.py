@@ -73,7 +73,11 @@ def _put_together() -> set[str]:
         *(f"event_wish_{by}{state.lower()}" for by in ("", "by_ttl_") for state in Desired),
         *(f"{part}_{verb}" for part in ("do", "busy") for verb in dashboard.VERBS),
         *(f"entry_step_{step}" for step in ("files", "start", "open")),
-        *(f"entry_{kind}{part}" for kind in ("stored", "new", "missing", "login") for part in ("", "_body", "_do")),
+        *(
+            f"entry_{kind}{part}"
+            for kind in ("stored", "new", "missing", "login", "admin")
+            for part in ("", "_body", "_do")
+        ),
     }
 
 

@@ -41,6 +41,9 @@ def state_cookie_name(settings: Settings) -> str:
     return "__Host-codehub-state" if settings.secure else "codehub-state"
 
 
+TOLD_COOKIE = "codehub-told"
+
+
 def state_of(nonce: str) -> str:
     return hashlib.sha256(nonce.encode()).hexdigest()
 
@@ -49,6 +52,7 @@ class Passes:
     def __init__(self, secret_key: str) -> None:
         self._passes = Signer(secret_key, "workspace-pass")
         self._tickets = Signer(secret_key, "workspace-ticket")
+        self._told = Signer(secret_key, "shared-origin")
 
     def write(self, given: Pass) -> str:
         return self._passes.sign(".".join(map(str, given)))
@@ -60,6 +64,13 @@ class Passes:
             return None
         workspace_id, person, session_id, expires = parts
         return Pass(workspace_id, person, session_id, int(expires))
+
+    def told(self, session_id: str) -> str:
+        """For a browser whose person was told what it means that workspaces share the platform's origin."""
+        return self._told.sign(session_id)
+
+    def was_told(self, text: str, session_id: str) -> bool:
+        return self._told.verify(text) == session_id
 
     def ticket(self, given: Pass, state: str, now: float) -> str:
         expires = int(now) + TICKET_SECONDS

@@ -38,7 +38,8 @@ class ServerConfig:
         "CODEHUB_WORKSPACE_DOMAIN",
         None,
         "Below it every workspace gets a name of its own, as *.labs.example.org; needs CODEHUB_PUBLIC_URL. "
-        "Unset: below `localhost` on loopback, otherwise only owners enter and nothing can be shared.",
+        "Unset: below `localhost` on loopback, otherwise nothing can be shared, owners are told what "
+        "that means before they enter, and admins do not enter.",
     )
     trusted_proxies: tuple[Network, ...] = setting(
         "CODEHUB_TRUSTED_PROXIES", (), "Networks whose X-Forwarded-* headers are believed, separated by commas."

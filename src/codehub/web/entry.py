@@ -53,11 +53,16 @@ async def _let_in(request: Request, id_: str) -> Response:
     if caller is None or caller.session_id is None:
         return handover.to_login(request, next_)
     try:
-        await services.entering.visit(caller.name, id_)
+        w = await services.entering.visit(caller.name, id_)
     except NotFoundError:
         return pages.not_found(request, home_url=_home(request))
     if origin := services.origins.of_workspace(id_, host_of(request)):
         return go(origin + begin_url(next_, host_of(request)))
+    # From here on the workspace's scripts are the dashboard's: they act as whoever opens it.
+    if caller.role is Role.ADMIN:
+        return pages.admins_stay_out(request, home_url=_home(request))
+    if not handover.was_told(request, caller.session_id):
+        return pages.share_origin(request, w, home_url=_home(request))
     response = go(next_)
     handover.give_pass(request, response, handover.new_pass(request, id_, caller.name, caller.session_id))
     return response
@@ -85,6 +90,17 @@ async def _show(request: Request, id_: str, person: str) -> Response:
     position = await services.workspaces.start_position(w)
     now = services.clock.now()
     return pages.waking(request, w, now=now, usual_seconds=usual, position=position, home_url=home_url)
+
+
+@router.post("/_codehub/understood/{id}")
+async def understood(request: Request, id: str) -> Response:  # noqa: A002
+    """The button of the page about shared origins; then as before, with an answer."""
+    sent = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
+    caller = await logged_in(request)
+    response = go(safe_next(sent.get("next"), id))
+    if caller and caller.session_id:
+        handover.note_told(request, response, caller.session_id)
+    return response
 
 
 @router.get("/_codehub/status/{id}")

@@ -98,6 +98,15 @@ def not_found(request: Request, *, home_url: str) -> Response:
     return render(request, "entry_note.html", 404, home_url=home_url, kind="missing")
 
 
+def share_origin(request: Request, w: Workspace, *, home_url: str) -> Response:
+    """What it means that this workspace has no origin of its own, before it is entered."""
+    return render(request, "entry_shared.html", 403, home_url=home_url, w=w, here=_here(request))
+
+
+def admins_stay_out(request: Request, *, home_url: str) -> Response:
+    return render(request, "entry_note.html", 403, home_url=home_url, kind="admin")
+
+
 def log_in_first(request: Request, *, home_url: str) -> Response:
     return render(request, "entry_note.html", 401, home_url=home_url, kind="login")
 

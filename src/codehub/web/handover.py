@@ -90,6 +90,17 @@ def new_pass(request: Request, id_: str, person: str, session_id: str) -> Pass:
     return Pass(id_, person, session_id, int(services.clock.now().timestamp()) + seconds)
 
 
+def was_told(request: Request, session_id: str) -> bool:
+    return services_of(request).passes.was_told(request.cookies.get(passes.TOLD_COOKIE, ""), session_id)
+
+
+def note_told(request: Request, response: Response, session_id: str) -> None:
+    """For as long as they stay logged in."""
+    services = services_of(request)
+    pair = f"{passes.TOLD_COOKIE}={services.passes.told(session_id)}"
+    _set_cookie(request, response, pair, services.settings.auth.session_seconds, "/w")
+
+
 def to_login(request: Request, next_: str) -> Response:
     """To the platform's front page, which says how to log in; the way back is remembered."""
     response = go("/?" + urlencode({"next": next_}))
