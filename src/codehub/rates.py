@@ -17,13 +17,13 @@ from codehub.errors import RateLimitError
 
 log = logs.get()
 MINUTE_MS = 60_000
-# What is kept is when the bucket would be full again. It forgets itself by then, whatever our clocks say.
+# What is kept is when the bucket would be full again, for a minute at most: a clock set back locks nobody out longer.
 SPEND = """
 local now, each, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local full = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now) + each
 local wait = full - each * most - now
 if wait > 0 then return wait end
-redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', full - now)
+redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', each * most)
 return 0
 """
 
