@@ -1,7 +1,7 @@
 """What the benchmarks of the proxy stand on: the load, workspaces in a real database, our worker and its peers.
 
-`proxy` and `proxy_limits` use it. Whatever is measured has one core to itself, the load and its backend (`load.c`) the
-other.
+`proxy`, `proxy_versions` and `proxy_limits` use it. Whatever is measured has one core to itself, the load and its
+backend (`load.c`) the other.
 """
 
 import asyncio
@@ -303,8 +303,10 @@ class Lab:
         return self._head("websocket", id_, "api/kernels/k/channels", more=UPGRADE, websocket=True)
 
     @contextlib.contextmanager
-    def ours(self, name: str = "ours", *, watched: bool = True, core: str = PROXY_CORE) -> Iterator[Subject]:
-        """One worker; activity is recorded, or nobody watches."""
+    def ours(
+        self, name: str = "ours", *, watched: bool = True, core: str = PROXY_CORE, checkout: pathlib.Path = HERE.parent
+    ) -> Iterator[Subject]:
+        """One worker; activity is recorded, or nobody watches. `checkout`: the code it runs, with our packages."""
         listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
         port, fd = int(listener.getsockname()[1]), listener.fileno()
         env = {
@@ -314,8 +316,10 @@ class Lab:
             "CODEHUB_REDIS_URL": self._servers.redis_url,
             "CODEHUB_SECRET_KEY": SECRET,
             "CODEHUB_LOG_LEVEL": "error",
+            "PYTHONPATH": str(checkout / "src"),
         }
-        command = [sys.executable, str(HERE / "_worker.py"), str(fd), "on" if watched else "off"]
+        worker = checkout / "bench" / "_worker.py"
+        command = [sys.executable, str(worker), str(fd), "on" if watched else "off"]
         with process(core, *command, env=env, fds=(fd,)) as pid, listener:
             yield Subject(name, port, pid)
 

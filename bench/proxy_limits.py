@@ -27,7 +27,7 @@ KILOBYTE, MEGABYTE, GIGABYTE = 1 << 10, 1 << 20, 1 << 30
 SLOW = 200  # connections that do not move
 SLOW_BODY = 64 * MEGABYTE
 RATE = 50  # requests a second of somebody who works
-AT_MOST = 800  # connections to one workspace, which is given 1,024
+AT_MOST = 450  # connections of one person to one workspace, who is given half of its 1,024
 
 
 class Stage(NamedTuple):

@@ -175,7 +175,7 @@ def test_one_person_does_not_get_all_places() -> None:
     with crowded(64, (who("mina"), 64)) as (proxy, (clients,)):
         refused = statuses(clients)
         assert set(refused) == {429}
-        assert len(refused) == 64 - 28  # half of what is not kept for health checks
+        assert len(refused) == 64 - 32
         assert one_answer(exchange(proxy, LAST % who("jun"))).status == 200
         assert one_answer(exchange(proxy, LAST % STRANGER)).status == 200
 
@@ -183,7 +183,7 @@ def test_one_person_does_not_get_all_places() -> None:
 def test_there_is_room_for_those_who_come_later() -> None:
     askers = [who(name) for name in ("mina", "jun", "sora")]
     with crowded(64, *((one, 64) for one in askers)) as (proxy, groups):
-        assert [64 - len(statuses(group)) for group in groups] == [28, 14, 7]
+        assert [64 - len(statuses(group)) for group in groups] == [32, 16, 8]
         assert one_answer(exchange(proxy, LAST % who("yuna"))).status == 200
 
 
@@ -211,7 +211,7 @@ def test_behind_a_trusted_proxy_strangers_are_told_apart() -> None:
 def test_health_checks_have_places_of_their_own() -> None:
     script = Slowly()
     upstream = Upstream(script)
-    usual, reserved = (Forward(upstream.address, at_most=64, reserved=urgent) for urgent in (False, True))
+    usual, reserved = (Forward(upstream.address, at_most=64, beyond=beyond) for beyond in (0, 4))
     director = ToOne(usual)
 
     def decide(head: RequestHead) -> Decision:
@@ -219,7 +219,7 @@ def test_health_checks_have_places_of_their_own() -> None:
 
     director.decide_by = decide
     proxy = Proxy(director)
-    names = [who(f"p{n}") for n in range(64)]
+    names = [who(f"p{n}") for n in range(72)]
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connected(proxy, 1, GET % name))[0] for name in names]
         answered_or_held(proxy, len(clients))

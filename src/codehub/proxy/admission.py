@@ -11,7 +11,7 @@ from ipaddress import IPv6Address, ip_address
 
 from codehub.proxy.model import Failure
 
-HEALTH = 16  # places at an upstream that only health checks get
+HEALTH = 16  # places at the API that only health checks get
 OURS = 128  # open files that are neither clients nor upstreams: database, Redis, logs
 LEAST = 32
 BACKLOG = 2048
@@ -46,9 +46,14 @@ def is_stranger(who: str) -> bool:
     return who.startswith("@")
 
 
+def few(most: int) -> int:
+    """As long as no more places are taken, nobody can have too many of them, and nobody need be asked."""
+    return most // 4
+
+
 def place_refusal(who: str, held: int, strangers: int, busy: int, most: int) -> Failure | None:
     """May this holder have one more of the places at an upstream? `strangers`: how many they have in all."""
-    free = most - min(HEALTH, most // 8) - busy
+    free = most - busy
     if free <= 0:
         return Failure.FULL
     if is_stranger(who):

@@ -41,12 +41,12 @@ def of_failure(failure: Failure) -> Answer:
 
 
 def write(answer: Answer, date: bytes, *, close: bool, head_only: bool, minor: int) -> bytes:
-    """The bytes of a whole answer; `date` is its line."""
-    lines = [b"HTTP/1.1 %d %b" % (answer.status, HTTPStatus(answer.status).phrase.encode()), date]
+    """The bytes of a whole answer; `date` is a line of its head, with its end."""
+    lines = [b"HTTP/1.1 %d %b" % (answer.status, HTTPStatus(answer.status).phrase.encode())]
     lines += [b"%b: %b" % field for field in answer.fields]
     lines.append(b"Content-Length: %d" % len(answer.body))
     if close:
         lines.append(b"Connection: close")
     elif minor == 0:
         lines.append(b"Connection: keep-alive")
-    return b"\r\n".join(lines) + b"\r\n\r\n" + (b"" if head_only else answer.body)
+    return b"\r\n".join(lines) + b"\r\n%b\r\n" % date + (b"" if head_only else answer.body)

@@ -23,7 +23,7 @@ from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
 from codehub.gate.principals import Principals, digest
 from codehub.gate.rules import Outcome
-from codehub.proxy import answers, excuses, headers
+from codehub.proxy import admission, answers, excuses, headers
 from codehub.proxy.model import Address, Answer, Block, Decision, Failure, Forward, Hold, Observer, RequestHead
 from codehub.proxy.routes import Route, Routes
 from codehub.proxy.server import Engine
@@ -108,7 +108,7 @@ class WorkspaceDirector:
         self._engine = engine
         self._api = Forward(api)
         self._through = Forward(api, add=((b"X-Codehub-Forwarded", b"1"),))
-        self._health = Forward(api, reserved=True)
+        self._health = Forward(api, beyond=admission.HEALTH)
         self._clock = clock
         self._origins = origins
         self._hosts = hosts

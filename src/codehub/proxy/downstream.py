@@ -146,27 +146,24 @@ class Client(Exchange):
 
     def _go(self, forward: Forward, data: bytes) -> bytes:
         self.forward = forward
-        who = self.head.principal
+        head = self.head
+        who = head.principal
         if not who:
-            self._who = self._source.asker(self.head)
-            return self._take_place(data) if self._body is None else self._begin_first(data)
-        if who != self.holder and not self._source.trusted and not self.engine.crowd.become(self, who):
+            if self._body is not None and self._first is None:
+                return self._begin_first(data)
+            who = self._source.asker(head)
+        elif who != self.holder and not self._source.trusted and not self.engine.crowd.become(self, who):
             self.engine.counters.refused(Refusal.CONNECTIONS)
             self._keep = False
             self._answer(TOO_MANY)
             return b""
         self._who = who
-        return self._take_place(data)
-
-    def _take_place(self, data: bytes) -> bytes:
-        """At the upstream, and a connection to it; the rest of the data is what comes after that."""
-        forward = self.forward
         self._pool = pool = self.engine.pool(forward.address)
-        refusal = pool.enter(self._who, forward)
+        refusal = pool.enter(who, forward)
         if refusal is not None:
             self._excuse(refusal)
             return data if self.state is HEAD else b""
-        wire = headers.request(self.head, forward, self._source, told=self._first is not None)
+        wire = headers.request(head, forward, self._source, self._first is not None)
         up = pool.take(repeatable=self._may_repeat())
         if up is not None:
             return self._send(up, wire, data)
@@ -252,7 +249,7 @@ class Client(Exchange):
         if body.done:
             self._body = None
         self.state = HELD
-        rest = self._take_place(rest)
+        rest = self._go(self.forward, rest)
         if rest and self.state is HEAD:  # it was answered at once: what follows is the next request
             self._buffer += rest
             self._next()

@@ -114,12 +114,11 @@ class Exchange(Connection):
         elif not self._keep or self.engine.draining:
             self._say_farewell() if self._buffer else self.close()
         else:
-            self._wait_for_the_next()
+            self._wait_for_the_next(self.engine)
             if self._buffer or self._paused or self._eof:
                 self._next()
 
-    def _wait_for_the_next(self) -> None:
-        engine = self.engine
+    def _wait_for_the_next(self, engine: "Engine") -> None:
         self.state = HEAD
         self.since = now = engine.now
         self.deadline = now + engine.limits.idle_seconds
@@ -187,7 +186,7 @@ class Exchange(Connection):
         elif close:
             self.close()
         else:
-            self._wait_for_the_next()
+            self._wait_for_the_next(self.engine)
 
     def refuse(self, status: int, detail: str, why: Refusal = Refusal.MALFORMED) -> None:
         """What came is no request, or not a whole one: nothing after it can be understood."""

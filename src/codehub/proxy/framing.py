@@ -172,6 +172,7 @@ def read_block(text: bytes, minor: int, most_fields: int) -> Block:
     block = Block()
     lines = _lines(text, most_fields)
     block.small = len(text) <= REMEMBERED_BYTES and len(lines) <= REMEMBERED_FIELDS
+    block.minor = minor
     block.fields, block.index = read_fields(lines, len(text))
     get = block.index.get
     block.host = _host(get(b"host"), minor)

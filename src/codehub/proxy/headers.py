@@ -84,7 +84,7 @@ def _is_one_of(address: str, networks: tuple[Network, ...]) -> bool:
 
 
 def _passed(block: Block, forward: Forward, trusted: bool) -> bytes:
-    """The client's own headers, as far as they pass, each with the line end before it."""
+    """The client's own headers, as far as they pass, and what is always added, each with the line end before it."""
     drop = HOP_BY_HOP | MADE_FOR_REQUESTS | MADE_FOR_FORWARDING | forward.hygiene.request | forward.drop | block.named
     if not trusted:
         drop |= FROM_PROXIES
@@ -92,6 +92,7 @@ def _passed(block: Block, forward: Forward, trusted: bool) -> bytes:
     if forward.hygiene.cookies and b"cookie" in block.index:
         fields = _with_cookies(fields, b"cookie", forward.hygiene)
     lines = [line for _, _, guard, line in fields if guard not in drop]
+    lines.append(b"Via: 1.%d codehub" % block.minor)
     lines += [name + b": " + value for name, value in forward.add]
     return b"".join([b"\r\n" + line for line in lines])
 
@@ -99,7 +100,7 @@ def _passed(block: Block, forward: Forward, trusted: bool) -> bytes:
 _passed_again = lru_cache(maxsize=512)(_passed)
 
 
-def request(head: RequestHead, forward: Forward, source: Source, *, told: bool = False) -> bytes:
+def request(head: RequestHead, forward: Forward, source: Source, told: bool = False) -> bytes:
     """The whole head of the request for the upstream, with its empty line.
 
     `told`: whoever waited for 100 has got it from us.
@@ -107,8 +108,8 @@ def request(head: RequestHead, forward: Forward, source: Source, *, told: bool =
     block = head.block
     path = target(head.target, forward.strip_prefix) if forward.strip_prefix else head.target
     passed = (_passed_again if block.small else _passed)(block, forward, source.trusted)
-    parts = (head.method, path, block.host, passed, head.minor, source.lines(head))
-    return b"%b %b HTTP/1.1\r\nHost: %b%b\r\nVia: 1.%d codehub\r\n%b\r\n" % parts + _request_framing(head, told)
+    parts = (head.method, path, block.host, passed, source.lines(head))
+    return b"%b %b HTTP/1.1\r\nHost: %b%b\r\n%b\r\n" % parts + _request_framing(head, told)
 
 
 def _with_cookies(fields: list[Field], key: bytes, hygiene: Hygiene) -> list[Field]:

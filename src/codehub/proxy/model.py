@@ -32,11 +32,12 @@ class Field(NamedTuple):
 class Block:
     """The headers of a request and what they mean. A browser sends the same ones again and again: blocks are shared."""
 
-    __slots__ = ("expects", "fields", "host", "index", "keep_alive", "length", "named", "small", "upgrade")
+    __slots__ = ("expects", "fields", "host", "index", "keep_alive", "length", "minor", "named", "small", "upgrade")
 
     fields: list[Field]  # in the order they came
     index: dict[bytes, bytes]  # by name in lower case; repeated ones joined
     host: bytes
+    minor: int  # HTTP/1.minor
     length: int  # of the body; CHUNKED when it is not announced
     keep_alive: bool
     upgrade: bool  # to WebSocket: the only upgrade there is
@@ -128,7 +129,7 @@ class Forward:
     drop: frozenset[bytes] = NOTHING  # further request headers, in lower case
     add: tuple[Pair, ...] = ()
     at_most: int = 1024  # connections to the upstream under way at once
-    reserved: bool = False  # a health check: it gets a place also when all others have none
+    beyond: int = 0  # so many more for this: health checks get a place when all others have none
 
 
 @dataclass(frozen=True, slots=True)

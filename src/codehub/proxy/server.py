@@ -52,9 +52,10 @@ class Engine:
         self.limits = limits or Limits()
         self.loop = asyncio.get_running_loop()
         self.now = clock.monotonic()  # as of the last sweep: good enough for time-outs, and free
-        self.date = b""  # a header line, as of the last sweep
+        self.date = b""  # a header line with its end, as of the last sweep
         self.capacity = capacity or admission.capacity(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self.places = 0  # taken at all upstreams together
+        self.few = admission.few(self.capacity.upstreams)
         self.open_upstreams = 0  # connections
         self.draining = False
         self.watched: set[Watched] = set()
@@ -159,7 +160,7 @@ class Engine:
     def sweep(self) -> None:
         """Look at the clock, and for whom it matters."""
         self.now = now = self._clock.monotonic()
-        self.date = b"Date: " + formatdate(self._clock.timestamp(), usegmt=True).encode()
+        self.date = b"Date: %b\r\n" % formatdate(self._clock.timestamp(), usegmt=True).encode()
         for thing in [thing for thing in self.watched if thing.deadline <= now]:
             thing.expire()
         before = now - self.limits.pool_idle_seconds

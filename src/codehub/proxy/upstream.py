@@ -51,7 +51,7 @@ class Pool:
     def enter(self, who: str, forward: Forward) -> Failure | None:
         """Take a place; it is given back by `leave`. None: it was taken."""
         engine, held = self._engine, self.held.get(who, 0)
-        if self.busy >= forward.at_most >> 3 or engine.places >= engine.capacity.upstreams >> 3:
+        if self.busy >= forward.at_most >> 2 or engine.places >= engine.few:
             refusal = self._refusal(who, held, forward)
             if refusal is not None:
                 return refusal
@@ -61,13 +61,17 @@ class Pool:
         return None
 
     def _refusal(self, who: str, held: int, forward: Forward) -> Failure | None:
-        """Looked at only when an eighth of the places is taken: below that, nobody can have too many."""
-        if forward.reserved:
-            return Failure.FULL if self.busy >= forward.at_most else None
-        strangers = sum(count for one, count in self.held.items() if is_stranger(one)) if is_stranger(who) else 0
+        """Asked only when more than a few places are taken."""
+        engine, stranger = self._engine, is_stranger(who)
+        if not stranger and held < forward.at_most - self.busy and engine.places < engine.few:
+            return None  # as the rules would say, and most often
+        if forward.beyond:
+            return Failure.FULL if self.busy >= forward.at_most + forward.beyond else None
+        strangers = sum(count for one, count in self.held.items() if is_stranger(one)) if stranger else 0
         here = place_refusal(who, held, strangers, self.busy, forward.at_most)
-        engine = self._engine
-        return here or place_refusal_of_worker(engine.held(who), self.busy, engine.places, engine.capacity.upstreams)
+        if here is not None or engine.places < engine.few:
+            return here
+        return place_refusal_of_worker(engine.held(who), self.busy, engine.places, engine.capacity.upstreams)
 
     def leave(self, who: str) -> None:
         self.busy -= 1
@@ -106,8 +110,8 @@ class Pool:
         return Upstream(self._engine, self)
 
     def release(self, up: "Upstream") -> None:
-        self.leave(up.holder)
         engine = self._engine
+        self.leave(up.holder)
         if engine.open_upstreams > engine.capacity.upstreams:  # none to spare for later
             up.transport.close()
             return
@@ -269,7 +273,7 @@ class Upstream(Reader):
         self._keep = head.keep_alive
         lines, self._rechunk = headers.response_framing(head, client.head, keep=keep)
         if b"date" not in head.index:  # RFC 9110 6.6.1: whoever has a clock says when it came
-            lines = b"%b\r\n%b" % (self.engine.date, lines)
+            lines = self.engine.date + lines
         wire = headers.response(head, client.forward.hygiene, lines)
         self._left = left = head.length
         if left >= 0 and len(data) == left:
