@@ -24,7 +24,7 @@ from codehub.runtimes.base import Runtime
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
-from codehub.workspaces import events
+from codehub.workspaces import events, leaving
 from codehub.workspaces.entering import Entering
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.timetable import Timetable
@@ -76,7 +76,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         credentials = Credentials(database, clock, auth, auth.secret_key)
         templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
         workspaces = Workspaces(database, clock, settings.limits, templates)
-        people = People(database, clock, auth, settings.limits, credentials)
+        people = People(database, clock, auth, settings.limits, credentials, leaving.put_away)
         where = origins.of(settings)
         timetable = Timetable(settings.ttl, settings.activity, templates)
         relay = events.Relay(database, clock, timetable)

@@ -150,3 +150,29 @@ async def test_the_token_is_good_for_nothing_else_and_for_nobody_else(platform: 
         assert (await until(client, other, "RUNNING"))["keep_awake_until"] is None
         assert (await until(client, id_, "RUNNING"))["keep_awake_until"] is not None
         assert token not in platform.errors()
+
+
+async def test_somebody_deactivated_runs_nothing_however_hard_it_holds_itself_awake(platform: Platform) -> None:
+    async with platform.client() as admin:
+        async with admin.post("/api/v1/users", json={"name": "mina"}) as answer:
+            assert answer.status == 201
+        async with admin.post("/api/v1/users/mina/tokens") as answer:
+            token = (await answer.json())["token"]
+        async with platform.client(token) as mina:
+            id_ = await create(mina, standby_ttl_seconds=0)
+            await until(mina, id_, "RUNNING")
+        held = await inside(platform, id_, "codehub hold 1h; (while :; do codehub hold 1h; done) >/dev/null 2>&1 &")
+        assert held.exit_code == 0, held.output
+        async with admin.patch("/api/v1/users/mina", json={"active": False}) as answer:
+            assert answer.status == 200
+        w = await until(admin, id_, "STANDBY")
+        assert (w["desired_state"], w["keep_awake_until"]) == ("STANDBY", None)
+        async with admin.get(f"/api/v1/workspaces/{id_}/history") as answer:
+            assert "its owner was deactivated" in [e["reason"] for e in (await answer.json())["items"]]
+        async with admin.patch(f"/api/v1/workspaces/{id_}", json={"desired_state": "RUNNING"}) as answer:
+            assert (answer.status, (await answer.json())["code"]) == (409, "USER_DEACTIVATED")
+        async with admin.patch("/api/v1/users/mina", json={"active": True}) as answer:
+            assert answer.status == 200
+        async with admin.patch(f"/api/v1/workspaces/{id_}", json={"desired_state": "RUNNING"}) as answer:
+            assert answer.status == 202
+        await until(admin, id_, "RUNNING")

@@ -28,7 +28,7 @@ class UserIn(BaseModel):
 class UserChange(BaseModel):
     model_config = ConfigDict(extra="forbid")
     role: Role | None = None
-    active: bool | None = Field(default=None, strict=True, description="false ends sessions and tokens within seconds")
+    active: bool | None = Field(default=None, strict=True, description="false: out within seconds, workspaces asleep")
 
 
 class UserOut(BaseModel):

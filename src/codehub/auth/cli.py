@@ -66,7 +66,7 @@ def role(name: NAME, role: Annotated[Role, typer.Argument(help="The new role.")]
 
 @users.command("deactivate")
 def deactivate(name: NAME) -> None:
-    """Lock a person out: their sessions and tokens end within seconds. Nothing of theirs is deleted."""
+    """Lock a person out within seconds; their workspaces go to sleep. Nothing of theirs is deleted."""
     _activate(name, active=False)
 
 

@@ -1,5 +1,6 @@
 """The use cases about people: each is one transaction, audited in it. Called by `api`, `cli` and the supervisor."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -17,6 +18,7 @@ from codehub.errors import InvalidRequestError, NotFoundError, TokenLimitError, 
 from codehub.settings import AuthConfig, LimitsConfig
 
 FIRST_ADMIN = "admin"
+Leaving = Callable[[Connection, str, str, datetime], Awaitable[None]]  # who, by whom, when
 FROM_THE_START: store.After = (datetime.min.replace(tzinfo=UTC), "")
 
 
@@ -38,13 +40,21 @@ class NewToken:
 
 class People:
     def __init__(
-        self, database: Database, clock: Clock, config: AuthConfig, limits: LimitsConfig, credentials: Credentials
+        self,
+        database: Database,
+        clock: Clock,
+        config: AuthConfig,
+        limits: LimitsConfig,
+        credentials: Credentials,
+        leaving: Leaving | None = None,
     ) -> None:
+        """`leaving`: told of whoever is deactivated, in the same transaction."""
         self._database = database
         self._clock = clock
         self._config = config
         self._limits = limits
         self._credentials = credentials
+        self._leaving = leaving
 
     async def ensure_first_admin(self) -> Person:
         """There is always somebody who may do everything, from the first start on."""
@@ -82,7 +92,7 @@ class People:
         return person is not None and person.active
 
     async def change_user(self, caller: Caller, name: str, *, role: Role | None, active: bool | None) -> Person:
-        """Change role or activity. Deactivating ends sessions, tokens and links in the same transaction."""
+        """Change role or activity. Deactivating ends logins and what runs, in the same transaction."""
         rules.require_admin(caller)
         now = self._clock.now()
         async with self._database.transaction() as c:
@@ -94,6 +104,8 @@ class People:
             changed = await store.change_user(c, name, new_role, None if new_active else person.deactivated_at or now)
             if not new_active:
                 await store.revoke_all(c, name, now)
+                if self._leaving:
+                    await self._leaving(c, name, caller.name, now)
             await c.execute(sql.announce)
             await audit.record(c, now, caller.origin, "user.change", name, role=new_role, active=new_active)
         self._credentials.forget()

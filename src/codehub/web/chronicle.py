@@ -6,6 +6,7 @@ from datetime import datetime
 
 from codehub.web.describe import LOOKS
 from codehub.web.words import Words
+from codehub.workspaces.leaving import OWNER_DEACTIVATED
 from codehub.workspaces.model import DesiredBy, Entry, Operation, Phase, Reason
 
 # Events of `workspaces.service` whose sentence only needs to know who.
@@ -76,4 +77,6 @@ def _wish(entry: Entry) -> str:
     wanted = (entry.to_state or "").lower()
     if entry.actor == TIMER:
         return f"event_wish_by_ttl_{wanted}"
+    if entry.reason == OWNER_DEACTIVATED:
+        return "event_wish_deactivated"
     return "event_wish_by_wake" if entry.reason == f"asked by {DesiredBy.WAKE}" else f"event_wish_{wanted}"

@@ -209,6 +209,38 @@ UPDATE workspaces SET attention_at = NULL WHERE id = $1 RETURNING *;
 -- name: next_due
 SELECT min(attention_at) FROM workspaces WHERE attention_at IS NOT NULL;
 
+-- name: owner_is_active
+SELECT deactivated_at IS NULL FROM users WHERE name = $1;
+
+-- name: hold_owner
+-- As above; and a deactivation waits until this transaction has said what it adds.
+SELECT deactivated_at IS NULL FROM users WHERE name = $1 FOR KEY SHARE;
+
+-- name: lock_all_of
+SELECT id FROM workspaces WHERE owner = $1 AND deleted_at IS NULL ORDER BY id FOR UPDATE;
+
+-- name: sleep_all_of
+-- Also in the middle of an operation, and also what a timer's wish keeps asleep: that one could be withdrawn.
+WITH before AS (
+    SELECT id, desired_state FROM workspaces
+    WHERE owner = $1 AND deleted_at IS NULL
+      AND (desired_state = 'RUNNING' OR observed_status = 'RUNNING' OR keep_awake_until IS NOT NULL)
+), slept AS (
+    UPDATE workspaces w
+    SET desired_state = CASE WHEN w.desired_state = 'RUNNING' THEN 'STANDBY' ELSE w.desired_state END,
+        desired_by = 'admin', desired_at = $2::timestamptz, updated_at = $2, attention_at = $2,
+        keep_awake_until = NULL, keep_awake_reason = NULL
+    FROM before WHERE w.id = before.id
+    RETURNING w.id, before.desired_state AS wished
+)
+INSERT INTO workspace_history (workspace_id, at, actor, event, from_state, to_state, reason, detail)
+SELECT id, $2, $3, 'wish', 'RUNNING', 'STANDBY', $4, '{}' FROM slept WHERE wished = 'RUNNING';
+
+-- name: end_shares_with
+WITH ended AS (DELETE FROM workspace_shares WHERE user_name = $1 RETURNING workspace_id)
+INSERT INTO workspace_history (workspace_id, at, actor, event, reason, detail)
+SELECT workspace_id, $2, $3, 'unshared', 'deactivated: from ' || $1, '{}' FROM ended;
+
 -- name: wake_controller
 -- Said only by whoever wishes something, so that the controller's own writes do not wake it.
 SELECT pg_notify('codehub_wishes', '');
@@ -228,7 +260,11 @@ FROM workspaces w
 WHERE w.id = ANY ($1::text[]);
 
 -- name: is_guest
-SELECT EXISTS (SELECT FROM workspace_shares WHERE workspace_id = $1 AND user_name = $2);
+-- Nobody is the guest of somebody who is deactivated.
+SELECT EXISTS (
+    SELECT FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.name = w.owner
+    WHERE s.workspace_id = $1 AND s.user_name = $2 AND u.deactivated_at IS NULL
+);
 
 -- name: add_share
 INSERT INTO workspace_shares (workspace_id, user_name, created_at) VALUES ($1, $2, $3)
@@ -253,8 +289,8 @@ ORDER BY user_name
 LIMIT $3;
 
 -- name: page_shared_with
-SELECT w.* FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id
-WHERE s.user_name = $1 AND w.deleted_at IS NULL AND w.observed_status <> 'DELETED' AND (w.created_at, w.id) > ($2, $3)
+SELECT w.* FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.name = w.owner
+WHERE s.user_name = $1 AND u.deactivated_at IS NULL AND w.deleted_at IS NULL AND w.observed_status <> 'DELETED' AND (w.created_at, w.id) > ($2, $3)
 ORDER BY w.created_at, w.id
 LIMIT $4;
 

@@ -14,7 +14,7 @@ from codehub.auth import rules as auth_rules
 from codehub.auth.model import Caller
 from codehub.clock import Clock
 from codehub.db import Connection, Database
-from codehub.errors import InvalidRequestError, NotFoundError
+from codehub.errors import DeactivatedError, InvalidRequestError, NotFoundError
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
 from codehub.workspaces import rules, store
@@ -156,6 +156,7 @@ class Workspaces:
         async with self._database.transaction() as c:
             await self._check_count(c, caller)
             if new.desired_state is Desired.RUNNING:
+                _check_owner(caller.name, active=await c.fetchval(sql.hold_owner, caller.name))
                 await self._check_limit(c, caller.name, id_)
             made = await store.update(
                 c,
@@ -195,6 +196,8 @@ class Workspaces:
         judged = rules.verdict(w, wanted)
         if judged.code:
             raise REFUSALS[judged.code](_refusal(w, judged.code))
+        if wanted is Desired.RUNNING:
+            _check_owner(w.owner, active=await c.fetchval(sql.owner_is_active, w.owner))
         if wanted is Desired.RUNNING and not rules.counts_as_running(w):
             await self._check_limit(c, w.owner, w.id)
         changed = await store.update(c, sql.wish, w.id, wanted, by, now)
@@ -341,6 +344,12 @@ class Workspaces:
 def _check_name(name: str) -> None:
     if complaint := names.complaint(name):
         raise InvalidRequestError(complaint, field="name")
+
+
+def _check_owner(name: str, *, active: bool | None) -> None:
+    """Nothing of somebody who is deactivated runs, whoever asks (`leaving`). None: there is nobody of that name."""
+    if active is False:
+        raise DeactivatedError(f"{name} is deactivated, so nothing of theirs runs: activate them first")
 
 
 def _missing(id_: str) -> NoReturn:

@@ -128,4 +128,5 @@ SET keep_awake_until = greatest(keep_awake_until, $2::timestamptz),
     keep_awake_reason = CASE WHEN $2 > coalesce(keep_awake_until, '-infinity') THEN $3 ELSE keep_awake_reason END,
     updated_at = $4
 WHERE id = $1 AND phase = 'RUNNING' AND op_id = $5 AND deleted_at IS NULL
+  AND EXISTS (SELECT FROM users WHERE name = owner AND deactivated_at IS NULL)
 RETURNING *;

@@ -1,0 +1,20 @@
+"""What becomes of somebody's workspaces and shares when they are deactivated. In the transaction that does it.
+
+`wiring` hands this to `auth.service`, which knows people and not workspaces. Whatever operation is under way is carried
+on; afterwards the wish stands that it sleeps, and `service` refuses any other until they are active again.
+"""
+
+from datetime import datetime
+
+from codehub.db import Connection
+from codehub.workspaces.store import sql
+
+OWNER_DEACTIVATED = "its owner was deactivated"
+
+
+async def put_away(c: Connection, person: str, actor: str, now: datetime) -> None:
+    """Their workspaces sleep and are not held awake; what others shared with them is shared no more."""
+    await c.execute(sql.lock_all_of, person)  # whoever wishes something at this moment is waited for
+    await c.execute(sql.sleep_all_of, person, now, actor, OWNER_DEACTIVATED)
+    await c.execute(sql.end_shares_with, person, now, actor)
+    await c.execute(sql.wake_controller)
