@@ -211,7 +211,8 @@ def _pipe_from_worker() -> tuple[_Pipe, int]:
 
 def _pipe() -> tuple[int, int]:
     reading, writing = os.pipe2(os.O_CLOEXEC)
-    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, CHUNK)
+    with contextlib.suppress(OSError):  # an ordinary user's workspaces can have taken all: slower, then
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, CHUNK)
     return reading, writing
 
 

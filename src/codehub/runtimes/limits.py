@@ -10,9 +10,11 @@ import pathlib
 from dataclasses import dataclass
 
 from codehub.runtimes.base import StartFailedError
-from codehub.runtimes.shepherd.shares import Shares
+from codehub.runtimes.shepherd import seccomp
+from codehub.runtimes.shepherd.shares import FILTER, NESTED, NO_FILTER, Shares
+from codehub.runtimes.shepherd.spec import PLAIN
 from codehub.settings.shares import ShareConfig
-from codehub.templates.model import ResourceLimits
+from codehub.templates.model import ProcessSpec, ResourceLimits
 
 MIB = 1 << 20
 # Of a home that is too large already: it can be emptied and a text saved, but nothing large written.
@@ -74,7 +76,14 @@ def require_space(config: ShareConfig, place: pathlib.Path, needed: int = 0) -> 
 
 
 def shares(
-    limits: Limits, config: ShareConfig, home: pathlib.Path, usage_file: pathlib.Path, *, grouped: set[str], alone: bool
+    limits: Limits,
+    config: ShareConfig,
+    home: pathlib.Path,
+    usage_file: pathlib.Path,
+    *,
+    grouped: set[str],
+    alone: bool,
+    filter_: str,
 ) -> Shares:
     """What is left for rlimits and the watch. `alone`: an rlimit on processes counts this workspace's alone."""
     size, files = reserve(config, home)
@@ -91,8 +100,16 @@ def shares(
         file_bytes=min(limits.disk_mb * MIB, FILE_WHEN_FULL) if full else limits.disk_mb * MIB,
         open_files=limits.open_files,
         own_processes=watched_processes if alone else 0,
+        filter=filter_,
         usage_file=str(usage_file),
     )
+
+
+def filter_of(process: ProcessSpec, isolation: str | None) -> str:
+    """Which system calls are refused; a workspace without a sandbox has no filter either."""
+    if isolation == PLAIN or not seccomp.available():
+        return NO_FILTER
+    return NESTED if process.nested_namespaces else FILTER
 
 
 def counts_apart(uid: int | None, release: str) -> bool:

@@ -146,7 +146,13 @@ class ProcessRuntime:
         groups = found.create(workload_.workspace_id, allowed)
         alone = setting.isolation.kind != PLAIN and limits.counts_apart(meta.uid, os.uname().release)
         shares = limits.shares(
-            allowed, self._config, place.home, place.usage_file, grouped=found.controllers, alone=alone
+            allowed,
+            self._config,
+            place.home,
+            place.usage_file,
+            grouped=found.controllers,
+            alone=alone,
+            filter_=limits.filter_of(process, setting.isolation.kind),
         )
         try:
             await lifecycle.start(dataclasses.replace(spec, groups=groups, shares=shares))

@@ -14,7 +14,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from codehub.runtimes.shepherd import kernel, shares
+from codehub.runtimes.shepherd import kernel, seccomp, shares
 from codehub.runtimes.shepherd.launch import join_groups
 from codehub.supervisor.processes import Identity
 
@@ -99,6 +99,7 @@ def _become(wanted: dict[str, Any]) -> NoReturn:
         shares.apply_rlimits(wanted["rlimits"])
         os.umask(0o022)
         os.chdir(wanted["directory"])
+        seccomp.load(wanted["filter"])
         os.execvpe(wanted["command"][0], wanted["command"], wanted["environment"])  # noqa: S606
     except FileNotFoundError:
         os.write(2, f"{wanted['command'][0]}: not found\n".encode())

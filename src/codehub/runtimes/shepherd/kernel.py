@@ -83,7 +83,14 @@ def protect(target: str, *, read_only: bool, devices: bool = False) -> None:
 
 
 def prctl(option: int, argument: int = 0, second: int = 0) -> None:
-    _check(_libc.prctl(option, argument, second, 0, 0), f"prctl {option}")
+    if prctl_value(option, argument, second) != 0:
+        raise OSError(errno.EINVAL, f"prctl {option}")
+
+
+def prctl_value(option: int, argument: int = 0, second: int = 0) -> int:
+    result: int = _libc.prctl(option, ctypes.c_ulong(argument), ctypes.c_ulong(second), 0, 0)
+    _check(min(result, 0), f"prctl {option}")
+    return result
 
 
 def give_up_rights(uid: int | None, gid: int | None) -> None:

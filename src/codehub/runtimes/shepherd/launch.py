@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import NoReturn
 
-from codehub.runtimes.shepherd import kernel, namespaces, shares
+from codehub.runtimes.shepherd import kernel, namespaces, seccomp, shares
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, NAMESPACES, UMASK, Spec
 
 PIPE_BYTES = 1 << 20
@@ -106,11 +106,22 @@ def _bubblewrap(spec: Spec, go: int, tell: int) -> NoReturn:
     for fd in (go, tell):
         os.set_inheritable(fd, True)
     os.umask(UMASK)
-    command = [program, "--args", str(arguments), "--info-fd", str(tell), "--block-fd", str(go), "--"]
+    command = [program, "--args", str(arguments), "--info-fd", str(tell), "--block-fd", str(go)]
+    if spec.shares.filter:
+        command += ["--seccomp", str(_filter(spec.shares.filter))]
+    command += ["--"]
     if spec.uid is None and spec.shares.own_processes:
         command += ["prlimit", f"--nproc={spec.shares.own_processes}"]
     command += spec.command
     os.execve(program, command, spec.environment)  # noqa: S606
+
+
+def _filter(kind: str) -> int:
+    """A file that bubblewrap reads the filter from."""
+    fd = os.memfd_create("filter", 0)
+    os.write(fd, seccomp.program(os.uname().machine, kind) or b"")
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
 
 
 def _plain(spec: Spec, go: int) -> NoReturn:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from codehub.runtimes.shepherd import kernel, shares
+from codehub.runtimes.shepherd import kernel, seccomp, shares
 from codehub.runtimes.shepherd.spec import UMASK, Mount, Spec
 
 COULD_NOT = 125  # exit code for a sandbox that could not be built
@@ -76,6 +76,7 @@ def _become_ide(spec: Spec, outside: tuple[int, int]) -> NoReturn:
         kernel.give_up_rights(spec.uid, spec.gid)
         shares.apply_rlimits(shares.rlimits(spec.shares))
         os.umask(UMASK)
+        seccomp.load(spec.shares.filter)
         os.execve(spec.command[0], spec.command, spec.environment)  # noqa: S606
     except OSError as e:
         _fail(e)
