@@ -1,6 +1,8 @@
 """Who may be reached from inside, decided: addresses in all their disguises, allowlists, the firewall's words."""
 
+import asyncio
 import ipaddress
+import socket
 
 import pytest
 
@@ -10,6 +12,7 @@ from codehub.runtimes.shepherd import egress, own_addresses
 from codehub.runtimes.shepherd.spec import RELAY, SLIRP4NETNS
 from codehub.settings import RuntimeConfig
 from codehub.templates.model import Network, ProcessSpec
+from tests.virtual_time import ManualClock, settle
 
 INWARD = """
     0.0.0.0 0.1.2.3 127.0.0.1 127.255.0.1 169.254.169.254 224.0.0.251 255.255.255.255 10.0.0.1 10.255.255.255 100.64.0.1
@@ -129,3 +132,24 @@ def test_a_firewall_that_forwards_nothing_is_seen() -> None:
     )
     assert ways.forwards_nothing(docker)
     assert not ways.forwards_nothing(docker.replace("policy drop", "policy accept"))
+
+
+async def test_a_proxy_that_nobody_uses_ends_and_one_in_use_does_not() -> None:
+    """The shepherd starts the next one when somebody connects; what is connected meanwhile is never cut off."""
+    clock = ManualClock()
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    serving = asyncio.create_task(egress.Egress(rules.Rules(), clock).serve(listener))
+    await settle()
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    writer.write(b"CONNECT 127.0.0.1:1 HTTP/1.1\r\n")
+    while not asyncio.all_tasks() - {asyncio.current_task(), serving}:
+        await settle()
+    await clock.advance(10 * egress.IDLE_SECONDS)
+    assert not serving.done()
+    writer.write(b"\r\n")
+    assert (await reader.read()).startswith(b"HTTP/1.1 403 Forbidden")
+    writer.close()
+    await clock.advance(egress.IDLE_SECONDS + 2 * egress.LOOK_SECONDS)
+    await serving
+    listener.close()

@@ -46,7 +46,7 @@ async def network(settings: Settings) -> Finding:
     way = await in_thread(lambda: ways.find(settings.runtime))
     if way.kind != RELAY or settings.runtime.network_via == RELAY or settings.runtime.network in {"allowlist", "none"}:
         return ok("network", f"{settings.runtime.network}, {way.reason}")
-    advice = "Install slirp4netns and nftables for programs that do not ask an HTTP proxy (ssh, databases, datagrams)."
+    advice = "Install nftables and slirp4netns (or passt) for programs that use no HTTP proxy: ssh, databases."
     return warn("network", f"{settings.runtime.network}, {way.reason}", advice)
 
 

@@ -165,9 +165,9 @@ class RuntimeConfig(ShareConfig):
     network_via: str = setting(
         "CODEHUB_NETWORK_VIA",
         "auto",
-        "How they go out: auto takes slirp4netns, else veth, else relay (an HTTP proxy of our own, which is always "
-        "there); one that is named is insisted on, as far as this machine has it.",
-        check=one_of("auto", "slirp4netns", "veth", "relay"),
+        "How they go out: auto takes slirp4netns, else pasta, else veth, else relay (an HTTP proxy of our own, which "
+        "is always there); one that is named is insisted on, as far as this machine has it.",
+        check=one_of("auto", "slirp4netns", "pasta", "veth", "relay"),
     )
     network_allow: tuple[str, ...] = setting(
         "CODEHUB_NETWORK_ALLOW",

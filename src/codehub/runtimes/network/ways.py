@@ -1,7 +1,7 @@
 """Which way out of their own networks workspaces have here, found out by making one. For starts and `doctor`.
 
-Best first: user-mode networking (slirp4netns), an interface with address translation (veth, as root), and what is
-always there: our own HTTP proxy. The first two carry any protocol over IPv4.
+Best first: user-mode networking (slirp4netns, pasta), an interface with address translation (veth, as root), and what
+is always there: our own HTTP proxy. All but the last carry any protocol over IPv4.
 """
 
 import dataclasses
@@ -19,10 +19,19 @@ from codehub.runtimes import launch
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.network import firewall
 from codehub.runtimes.shepherd import own_addresses
-from codehub.runtimes.shepherd.spec import HOST_NETWORK, NO_NETWORK, RELAY, RELAY_PORT, SLIRP4NETNS, VETH, NetworkSpec
+from codehub.runtimes.shepherd.spec import (
+    HOST_NETWORK,
+    NO_NETWORK,
+    PASTA,
+    RELAY,
+    RELAY_PORT,
+    SLIRP4NETNS,
+    USER_MODE_RESOLVER,
+    VETH,
+    NetworkSpec,
+)
 from codehub.templates.model import Network, ProcessSpec
 
-SLIRP_RESOLVER = "10.0.2.3"  # slirp4netns answers there, and asks whom this machine asks
 # systemd's own answers on a loopback address; those it asks are in the second file.
 RESOLV_CONF = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
 PROBE_SECONDS = 15
@@ -44,7 +53,11 @@ class _Missing(Exception):  # noqa: N818 (never leaves this module)
 
 def find(config: RuntimeConfig) -> Way:
     """The best that works, or the one that is insisted on. Blocks for a moment: it is tried."""
-    tries: dict[str, Callable[[], Way]] = {SLIRP4NETNS: _slirp4netns, VETH: _veth}
+    tries: dict[str, Callable[[], Way]] = {
+        SLIRP4NETNS: lambda: _user_mode(SLIRP4NETNS),
+        PASTA: lambda: _user_mode(PASTA),
+        VETH: _veth,
+    }
     reasons = []
     for kind, attempt in tries.items():
         if config.network_via in {"auto", kind}:
@@ -104,11 +117,11 @@ def _with_firewall(way: Way, private: tuple[allowlist.Network, ...] = ()) -> Net
     )
 
 
-def _slirp4netns() -> Way:
-    programs = _programs("slirp4netns", "nft")
+def _user_mode(kind: str) -> Way:
+    programs = _programs(kind, "nft")
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         raise _Missing("/dev/net/tun cannot be opened")
-    return _tried(Way(SLIRP4NETNS, "through slirp4netns", programs, (SLIRP_RESOLVER,)))
+    return _tried(Way(kind, f"through {kind}", programs, (USER_MODE_RESOLVER,)))
 
 
 def _veth() -> Way:

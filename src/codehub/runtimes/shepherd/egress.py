@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from codehub import allowlist
+from codehub.clock import Clock, SystemClock
 from codehub.runtimes.network import rules
 from codehub.runtimes.shepherd import kernel
 
@@ -83,24 +84,24 @@ def is_own(address: allowlist.Address) -> bool:
 
 
 class Egress:
-    def __init__(self, rules_: rules.Rules) -> None:
+    def __init__(self, rules_: rules.Rules, clock: Clock) -> None:
         self._rules = rules_
+        self._clock = clock
         self._open = 0
-        self._busy_until = asyncio.get_running_loop().time()
+        self._busy_until = clock.monotonic() + IDLE_SECONDS
 
     async def serve(self, listener: socket.socket) -> None:
         """Until nobody has been connected for a while."""
-        self._busy_until = asyncio.get_running_loop().time() + IDLE_SECONDS
         while True:
             async with await asyncio.start_server(self._client, sock=listener.dup(), limit=HEAD_BYTES):
-                while not self._is_idle():  # noqa: ASYNC110 (what is waited for is that nothing happens)
-                    await asyncio.sleep(LOOK_SECONDS)
-            await asyncio.sleep(0)  # what was accepted a moment ago begins now
+                while not self._is_idle():
+                    await self._clock.sleep(LOOK_SECONDS)
+            await self._clock.sleep(0)  # what was accepted a moment ago begins now
             if self._is_idle():
                 return
 
     def _is_idle(self) -> bool:
-        return not self._open and asyncio.get_running_loop().time() >= self._busy_until
+        return not self._open and self._clock.monotonic() >= self._busy_until
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
@@ -112,7 +113,7 @@ class Egress:
             pass
         finally:
             self._open -= 1
-            self._busy_until = asyncio.get_running_loop().time() + IDLE_SECONDS
+            self._busy_until = self._clock.monotonic() + IDLE_SECONDS
             with contextlib.suppress(OSError):
                 writer.close()
 
@@ -195,7 +196,7 @@ def main(arguments: list[str]) -> None:
     kernel.give_up_rights(told["uid"], told["gid"])
 
     async def serve() -> None:
-        await Egress(wanted).serve(socket.socket(fileno=int(arguments[0])))
+        await Egress(wanted, SystemClock()).serve(socket.socket(fileno=int(arguments[0])))
 
     asyncio.run(serve())
     os._exit(0)

@@ -5,7 +5,7 @@ way is an interface, the firewall is loaded before that interface exists. `ways`
 """
 
 # Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
-# ruff: noqa: PTH116, PTH119
+# ruff: noqa: PTH116, PTH119, PTH123
 
 import contextlib
 import errno
@@ -25,7 +25,7 @@ from typing import NoReturn
 from codehub.runtimes import launch as helpers
 from codehub.runtimes.network import firewall
 from codehub.runtimes.shepherd import kernel, own_addresses
-from codehub.runtimes.shepherd.spec import RELAY, RELAY_PORT, SLIRP4NETNS, VETH, NetworkSpec
+from codehub.runtimes.shepherd.spec import PASTA, RELAY, RELAY_PORT, SLIRP4NETNS, USER_MODE_RESOLVER, VETH, NetworkSpec
 
 READY_SECONDS, PAUSE_SECONDS = 10.0, 0.001
 BACKLOG = 128
@@ -60,7 +60,7 @@ class Network:
 
     def open(self) -> None:
         """Raises OSError with what went wrong."""
-        if self._spec.kind in {RELAY, SLIRP4NETNS, VETH}:
+        if self._spec.kind in {RELAY, SLIRP4NETNS, PASTA, VETH}:
             listener = _listen_inside(self._inside)  # also where it is not needed: then there is a loopback
             if self._spec.kind == RELAY:
                 self._listener = listener
@@ -73,7 +73,7 @@ class Network:
             if outside:
                 outside.finish()
             self.look_at_addresses()
-            (self._slirp if self._spec.kind == SLIRP4NETNS else self._veth)()
+            {SLIRP4NETNS: self._slirp, PASTA: self._pasta, VETH: self._veth}[self._spec.kind]()
 
     def watched(self) -> dict[int, Callable[[], None]]:
         found: dict[int, Callable[[], None]] = {}
@@ -130,6 +130,25 @@ class Network:
         if not begun:
             raise OSError(f"slirp4netns did not begin: {' '.join(words)}")
 
+    def _pasta(self) -> None:
+        """It does not say when it has begun: when there is a route, it has."""
+        network = os.open(f"/proc/{self._first}/ns/net", os.O_RDONLY)
+        owner = kernel.owning_user_namespace(network)
+        none = ("-t", "none", "-u", "none", "-T", "none", "-U", "none")  # no port of either side is the other's
+        command = [
+            *(self._spec.programs["pasta"], "--foreground", "--quiet", "--config-net", "--ipv4-only", "--no-map-gw"),
+            *("--no-dhcp", "--no-ra", "--no-ndp", *none, "--dns-forward", USER_MODE_RESOLVER),
+            *("--userns", f"/proc/self/fd/{owner}", "--netns", f"/proc/self/fd/{network}"),
+        ]
+        pid = _spawn(command, keep=(network, owner), before=self._join_groups)
+        os.close(network)
+        os.close(owner)
+        deadline = kernel.now_seconds() + READY_SECONDS
+        while not _has_route(self._first):
+            if os.waitpid(pid, os.WNOHANG)[0] or kernel.now_seconds() > deadline:
+                raise OSError("pasta did not begin")
+            time.sleep(PAUSE_SECONDS)
+
     def _veth(self) -> None:
         ip = self._spec.programs["ip"]
         numbers = random.sample(range(1, POOL.num_addresses // 2), TRIES)
@@ -156,6 +175,12 @@ class Network:
             kernel.pass_on_network_rights()
 
         _begin(command, text, before=enter).finish()
+
+
+def _has_route(pid: int) -> bool:
+    """Is there a way to everywhere, in this process's network?"""
+    with open(f"/proc/{pid}/net/route", encoding="ascii") as table:
+        return any(line.split()[1] == "00000000" for line in table.readlines()[1:])
 
 
 def _is_our_user_namespace(fd: int) -> bool:
@@ -192,12 +217,12 @@ def _listen_inside(inside: Inside) -> int:
 
 def _bound() -> socket.socket:
     listener = socket.socket()
-    deadline = time.monotonic() + READY_SECONDS
+    deadline = kernel.now_seconds() + READY_SECONDS
     while True:
         try:
             listener.bind(("127.0.0.1", RELAY_PORT))
         except OSError as e:
-            if e.errno != errno.EADDRNOTAVAIL or time.monotonic() > deadline:
+            if e.errno != errno.EADDRNOTAVAIL or kernel.now_seconds() > deadline:
                 raise
             time.sleep(PAUSE_SECONDS)
         else:

@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass, field
 from codehub.runtimes.shepherd.shares import Shares
 
 BUBBLEWRAP, NAMESPACES, PLAIN = "bubblewrap", "namespaces", "none"
-HOST_NETWORK, NO_NETWORK, RELAY, SLIRP4NETNS, VETH = "host", "none", "relay", "slirp4netns", "veth"
+HOST_NETWORK, NO_NETWORK, RELAY = "host", "none", "relay"
+SLIRP4NETNS, PASTA, VETH = "slirp4netns", "pasta", "veth"
+USER_MODE_RESOLVER = "10.0.2.3"  # slirp4netns and pasta answer there, and ask whom this machine asks
 RELAY_PORT = 3128  # on the workspace's own loopback
 UMASK = 0o007  # the IDE's socket gets its directory's group (the proxy's), which must be able to write to it
 
@@ -26,7 +28,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """How a workspace goes out. `kind`: host, none, relay, slirp4netns or veth; the rest is for those that need it."""
+    """How a workspace goes out. `kind`: host, none, relay, slirp4netns, pasta, veth; the rest as they need it."""
 
     kind: str = NO_NETWORK
     allow: list[str] | None = None  # the relay: only these hosts; None: whatever is outside
