@@ -23,7 +23,7 @@ from codehub import settings
 from codehub.clock import SystemClock
 from codehub.db import migrate
 from codehub.embedded.datadir import DataDir
-from codehub.supervisor.privileges import service_account
+from codehub.supervisor.accounts import ensure_account
 from codehub.supervisor.processes import Ledger
 from codehub.supervisor.servers import Servers, Urls
 from tests.places import place_for_data
@@ -76,7 +76,7 @@ class Runner:
         config = settings.load({"CODEHUB_DATA_DIR": str(folder)})
         data = DataDir(config.storage.data_dir)
         data.lock()
-        data.prepare(service_account(None))
+        data.prepare(ensure_account(None))
         self._servers = Servers(config, data, Ledger(data.run / "children.json"), SystemClock(), durable=False)
         return await self._servers.start()
 

@@ -8,10 +8,11 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from codehub.doctor.model import Finding, fail, ok
+from codehub.doctor.model import Finding, fail, ok, warn
 from codehub.errors import StartError
 from codehub.settings import Settings
-from codehub.supervisor.privileges import Account, View, enter, needed_trees, service_account, view_for
+from codehub.supervisor.accounts import ADVICE
+from codehub.supervisor.privileges import EVERYBODYS, Account, View, enter, needed_trees, service_account, view_for
 
 TRY_SECONDS = 5.0
 
@@ -70,6 +71,12 @@ async def check(settings: Settings) -> Finding:
             "service account",
             f"{account.name} cannot run {sys.executable}: {result.last_line}",
             "Install CodeHub and Python where everybody can read them, for example below /opt.",
+        )
+    if account.name == EVERYBODYS:
+        return warn(
+            "service account",
+            "`nobody` serves: whatever else runs under it can read the servers' passwords",
+            f"Start CodeHub once where it can make its own account, or run: {ADVICE}",
         )
     return ok("service account", f"{account.name} can run this Python{_through(view)}")
 

@@ -70,7 +70,8 @@ class ServerConfig:
     user: str | None = setting(
         "CODEHUB_USER",
         None,
-        "Unprivileged account for servers, API and proxy when we are root; `codehub` if it exists, else `nobody`.",
+        "Unprivileged account for servers, API and proxy when we are root; unset: `codehub`, which is made at "
+        "the first start, or `nobody` where it cannot be.",
     )
 
 

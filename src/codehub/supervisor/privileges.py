@@ -22,6 +22,7 @@ CLONE_NEWNS = 0x00020000
 MS_BIND, MS_REC, MS_PRIVATE, MS_MOVE = 4096, 16384, 1 << 18, 8192
 MS_NOSUID, MS_NODEV = 2, 4
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+OWN, EVERYBODYS = "codehub", "nobody"  # `accounts` makes the first
 # Loaded before any fork: a child between fork and exec must not have to look for libraries.
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -35,11 +36,11 @@ class Account:
     gid: int
 
 
-def service_account(wanted: str | None) -> Account | None:
-    """The account for servers, API and proxy: only root has one to give."""
+def service_account(wanted: str | None, own: str = OWN) -> Account | None:
+    """The account for servers, API and proxy, as far as there is one: only root has one to give."""
     if os.geteuid() != 0:
         return None
-    for name in [wanted] if wanted else ["codehub", "nobody"]:
+    for name in [wanted] if wanted else [own, EVERYBODYS]:
         try:
             entry = pwd.getpwnam(name)
         except KeyError:

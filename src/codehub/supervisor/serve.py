@@ -17,10 +17,11 @@ from codehub.db import migrate
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
 from codehub.settings import Settings, to_environ
+from codehub.supervisor.accounts import ensure_account
 from codehub.supervisor.child import Child
 from codehub.supervisor.forking import Spec
 from codehub.supervisor.listeners import open_sockets, open_unix_socket
-from codehub.supervisor.privileges import needed_trees, service_account, view_for
+from codehub.supervisor.privileges import needed_trees, view_for
 from codehub.supervisor.processes import Ledger
 from codehub.supervisor.servers import Servers, Urls
 
@@ -113,6 +114,8 @@ class Supervisor:
             **to_environ(self._settings),
             "CODEHUB_DATABASE_URL": urls.database,
             "CODEHUB_REDIS_URL": urls.redis,
+            # Also should another account come to be meanwhile: all of one instance use the same.
+            **({"CODEHUB_USER": self._servers.account.name} if self._servers.account else {}),
             "CODEHUB_SECRET_KEY": self._settings.auth.secret_key or self._data.secret("signing-key"),
             **({"HOME": "/nonexistent", "USER": account.name, "LOGNAME": account.name} if account else {}),
         }
@@ -171,7 +174,7 @@ async def serve(settings: Settings, clock: Clock, crew: Crew) -> None:
     data = DataDir(settings.storage.data_dir)
     lock = data.lock()
     try:
-        data.prepare(service_account(settings.server.user))
+        data.prepare(ensure_account(settings.server.user))
         supervisor = Supervisor(settings, clock, crew)
         try:
             await _run_until(told_to_stop, _run(supervisor, crew))

@@ -11,7 +11,9 @@ from codehub.clock import Clock, SystemClock
 from codehub.db import Database, migrate
 from codehub.embedded import postgres, redis
 from codehub.embedded.datadir import DataDir, InUseError
+from codehub.embedded.hands import change_hands
 from codehub.settings import Settings
+from codehub.supervisor.accounts import ensure_account
 from codehub.supervisor.child import Child
 from codehub.supervisor.privileges import Account, needed_trees, service_account, view_for
 from codehub.supervisor.processes import Ledger
@@ -45,6 +47,9 @@ class Servers:
         waits = []
         if storage.database_url is None:
             await postgres.stop_leftover(self._data, self._clock)
+        if change_hands(self._data, self.account):  # not in a thread: what is forked next wants there to be one
+            log.info("Everything belongs to this account now", account=self.account.name if self.account else None)
+        if storage.database_url is None:
             await postgres.ensure_cluster(self._data, self.account, self.view)
             self._run(Child(postgres.server(self._data, self.account, self.view, durable=self._durable), *self._keep))
             waits.append(postgres.wait_ready(self._data, self._clock))
@@ -96,7 +101,7 @@ async def reachable(settings: Settings) -> AsyncIterator[Urls]:
     except InUseError:  # somebody serves: use what they run
         yield Urls(storage.database_url or data.database_url, storage.redis_url or data.redis_url)
         return
-    data.prepare(service_account(settings.server.user))
+    data.prepare(ensure_account(settings.server.user))
     ledger = Ledger(data.run / "children.json")
     ledger.end_leftovers()
     servers = Servers(settings, data, ledger, SystemClock())
