@@ -80,7 +80,8 @@ def test_on_a_good_machine_nothing_fails_and_nothing_is_made(data_dir: pathlib.P
     assert code == 0, findings
     assert list(findings) == [
         *("settings", "python", "service account", "data directory", "disk space", "port", "database", "redis"),
-        *("object store", "isolation", "network", "templates", "bubblewrap", "user namespaces", "control groups"),
+        *("object store", "isolation", "network", "templates", "bubblewrap", "user namespaces", "shares"),
+        *("system calls", "kernel tables", "control groups"),
     ]
     assert "embedded PostgreSQL 18" in findings["database"]["detail"]
     assert tree(data_dir.parent) == []
@@ -92,7 +93,7 @@ def test_a_person_gets_a_table(data_dir: pathlib.Path) -> None:
     assert "✗ fail" in result.stdout
     assert "CODEHUB_PORT='eighty': must be a whole number" in result.stdout
     assert "→ Correct it" in result.stdout
-    assert "1 of 15 checks failed." in result.stdout
+    assert "1 of 18 checks failed." in result.stdout
 
 
 def test_wrong_settings_are_all_named_and_the_other_checks_still_run(data_dir: pathlib.Path) -> None:

@@ -12,9 +12,8 @@ import pytest
 from codehub.supervisor.privileges import enter, needed_trees, service_account, view_for
 
 ROOT = pathlib.Path(__file__).parents[2]
-ISOLATION = tuple(
-    f"tests/runtimes/test_{name}.py" for name in ("isolation", "refusals", "pieces", "disk_share", "seccomp")
-)
+NAMES = ("isolation", "refusals", "pieces", "disk_share", "process_share", "seccomp")
+ISOLATION = tuple(f"tests/runtimes/test_{name}.py" for name in NAMES)
 # What keeps people apart, as it is done by default, every time; the whole contract and the other way in `make soak`.
 OTHER = ("-k", "not namespaces") if shutil.which("bwrap") else ()
 FILES = [

@@ -7,10 +7,15 @@ import sys
 
 from codehub.doctor.account import run_as
 from codehub.doctor.model import Finding, ok, warn
+from codehub.runtimes.shepherd import seccomp
 from codehub.supervisor.privileges import View
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CLONE_NEWUSER = 0x10000000
+WEAKER = (
+    "memory and processes of workspaces are watched about once a second, so that one can have more for a moment; "
+    "cores are not limited; System V shared memory is not counted"
+)
 UNSHARE = f"""
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -40,19 +45,36 @@ async def user_namespaces() -> Finding:
     return warn("user namespaces", f"cannot be made: {result.last_line}", advice)
 
 
+def system_calls() -> Finding:
+    """The filter around workspaces: it needs a kernel that has filters, and a machine whose numbers we know."""
+    if seccomp.available():
+        return ok("system calls", "workspaces run behind a filter")
+    advice = "Use x86-64 or arm64 and a kernel with seccomp; without the filter workspaces can make user namespaces."
+    return warn("system calls", f"there is no filter for {os.uname().machine} on this kernel", advice)
+
+
+def user_tables() -> Finding:
+    """What the kernel counts by user is shared by all workspaces of an ordinary user's platform."""
+    if os.geteuid() == 0:
+        return ok("kernel tables", "each workspace has a user of its own")
+    detail = "watches of files, epoll entries and pending signals are counted for this user and all workspaces together"
+    advice = "Run as root, where each has a user of its own; or raise fs.inotify.max_user_instances (sysctl) to 8192."
+    return warn("kernel tables", detail, advice)
+
+
 def control_groups() -> Finding:
     """By making a group and removing it: only that tells whether limits for memory and CPU can be set."""
     version = 2 if (CGROUPS / "cgroup.controllers").exists() else 1
     parent = _own_group(version)
     if parent is None:
-        return warn("control groups", "there are none", "Without them workspaces have no limits for memory and CPU.")
+        return warn("control groups", f"there are none: {WEAKER}", "Use a kernel with control groups.")
     probe = parent / f"codehub-doctor-{os.getpid()}"
     try:
         probe.mkdir()
         probe.rmdir()
     except OSError as e:
-        advice = "To limit memory and CPU of workspaces, run as root, or by systemd with Delegate=yes."
-        return warn("control groups", f"version {version}, not writable: {e.strerror}", advice)
+        advice = "To have the kernel limit workspaces, run as root, or by systemd with Delegate=yes."
+        return warn("control groups", f"version {version}, not writable ({e.strerror}): {WEAKER}", advice)
     return ok("control groups", f"version {version}, writable")
 
 

@@ -30,6 +30,9 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
         "bubblewrap": isolation.bubblewrap,
         "user namespaces": isolation.user_namespaces,
+        "shares": lambda: in_thread(lambda: workspaces.shares(settings)),
+        "system calls": lambda: in_thread(isolation.system_calls),
+        "kernel tables": lambda: in_thread(isolation.user_tables),
         "control groups": lambda: in_thread(isolation.control_groups),
     }
     return list(await asyncio.gather(*(_bounded(name, check) for name, check in checks.items())))

@@ -4,9 +4,12 @@ import pathlib
 import tempfile
 
 from codehub.clock import SystemClock
+from codehub.doctor import machine, rules
 from codehub.doctor.model import Finding, fail, ok, warn
 from codehub.doctor.threads import in_thread
 from codehub.errors import SettingsError
+from codehub.runtimes import limits
+from codehub.runtimes.base import StartFailedError
 from codehub.runtimes.network import ways
 from codehub.runtimes.process import ProcessRuntime
 from codehub.runtimes.shepherd.spec import RELAY
@@ -48,6 +51,20 @@ async def network(settings: Settings) -> Finding:
         return ok("network", f"{settings.runtime.network}, {way.reason}")
     advice = "Install nftables and slirp4netns (or passt) for programs that use no HTTP proxy: ssh, databases."
     return warn("network", f"{settings.runtime.network}, {way.reason}", advice)
+
+
+def shares(settings: Settings) -> Finding:
+    """What a workspace may take, and whether anything may start at all."""
+    config, place = settings.runtime, machine.existing(settings.storage.data_dir)
+    try:
+        limits.require_space(config, place)
+    except StartFailedError as e:
+        return fail("shares", e.detail, "Until there is room, no workspace starts.")
+    if not config.disk_reserve_mb:
+        return warn("shares", "no reserve of the disk: workspaces can fill it", "Unset CODEHUB_DISK_RESERVE_MB.")
+    kept = limits.reserve(config, place)[0]
+    allowed = f"{config.memory_mb} MB of memory, {config.cpus:g} cores, {config.disk_mb} MB of disk (0: any)"
+    return ok("shares", f"a workspace may take {allowed}; {rules.size(kept)} of the disk are kept for the platform")
 
 
 def templates(settings: Settings) -> Finding:

@@ -74,11 +74,11 @@ class Members:
         except (OSError, ValueError):
             return 0
 
-    def unnamed(self, devices: set[int], *, elsewhere: bool = False) -> int:
+    def unnamed(self, devices: set[int], pids: Iterable[int] | None = None, *, elsewhere: bool = False) -> int:
         """Bytes of open files without a name on these devices, or on all others: no walk over folders finds them."""
         found: dict[tuple[int, int], int] = {}
         left = MOST_DESCRIPTORS
-        for pid in self.pids():
+        for pid in self.pids() if pids is None else pids:
             with contextlib.suppress(OSError):
                 for name in os.listdir(f"{self._proc}/{pid}/fd"):
                     left -= 1

@@ -94,6 +94,9 @@ class ProcessWatch:
         exact = {pid: self._members.share_of_memory(pid) for pid in pids}
         if sum(exact.values()) + self._in_memory_files() + self._unmapped <= self._shares.memory_bytes:
             return
+        if self._unmapped:
+            devices = self._named_devices()
+            exact = {pid: size + self._members.unnamed(devices, [pid], elsewhere=True) for pid, size in exact.items()}
         largest = max(exact, key=lambda pid: exact[pid])
         self._say(
             f"the memory limit of {self._shares.memory_bytes >> 20} MB was reached, and the largest process ended"
