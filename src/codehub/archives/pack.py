@@ -109,23 +109,16 @@ class Packer:
         entry.xattrs = _kept(fd, os.listxattr(fd))
         self._emit(tar.describe(entry))
         self.done.files += 1
-        subdirectories = []
-        os.lseek(fd, 0, os.SEEK_SET)  # whoever has read from it before must not hide anything from us
-        with os.scandir(fd) as found:
-            entries = sorted(found, key=_name_of)
-        for item in entries:
-            if item.is_dir(follow_symlinks=False):
-                subdirectories.append(item.name)
-                continue
-            path = prefix + item.name.encode(_ENCODING, "surrogateescape")
+        subdirectories, names, special = _listing(fd)
+        for name in names:
+            path = prefix + name.encode(_ENCODING, "surrogateescape")
             try:
-                if item.is_file(follow_symlinks=False):
-                    self._file(fd, item.name, path)
+                if name in special:
+                    self._other(fd, name, path)
                 else:
-                    self._other(fd, item, path)
+                    self._file(fd, name, path)
             except OSError as e:
                 self._vanished(e)
-        subdirectories.reverse()
         return _Level(status, prefix, subdirectories, lent_mode)
 
     def _file(self, directory: int, name: str, path: bytes) -> None:
@@ -190,8 +183,8 @@ class Packer:
             self.done.bytes += len(content)
             size -= len(content)
 
-    def _other(self, directory: int, item: os.DirEntry[str], path: bytes) -> None:
-        status = os.stat(item.name, dir_fd=directory, follow_symlinks=False)
+    def _other(self, directory: int, name: str, path: bytes) -> None:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         kind = stat.S_IFMT(status.st_mode)
         if kind in _SPECIAL:
             self.done.left_out_count += 1
@@ -202,7 +195,7 @@ class Packer:
             self._changed(path, "became something else")
         elif status.st_nlink == 1 or not self._linked(status, path):
             entry = _entry(path, tar.SYMLINK, status)
-            entry.target = os.fsencode(os.readlink(item.name, dir_fd=directory))
+            entry.target = os.fsencode(os.readlink(name, dir_fd=directory))
             self._emit(tar.describe(entry))
             self.done.files += 1
 
@@ -242,8 +235,21 @@ class Packer:
         self._buffered = 0
 
 
-def _name_of(item: os.DirEntry[str]) -> str:
-    return item.name
+def _listing(fd: int) -> tuple[list[str], list[str], set[str]]:
+    """Directories (last first), everything else, and which of that are no files. Only names: there may be a million."""
+    directories, names, special = [], [], set()
+    os.lseek(fd, 0, os.SEEK_SET)  # whoever has read from it before must not hide anything from us
+    with os.scandir(fd) as found:
+        for item in found:
+            if item.is_dir(follow_symlinks=False):
+                directories.append(item.name)
+                continue
+            names.append(item.name)
+            if not item.is_file(follow_symlinks=False):
+                special.add(item.name)
+    names.sort()
+    directories.sort(reverse=True)
+    return directories, names, special
 
 
 def _entry(path: bytes, kind: bytes, status: os.stat_result) -> tar.Entry:
