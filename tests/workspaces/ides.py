@@ -33,8 +33,11 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-# Writes what its quota does not allow, and goes on.
-GREEDY = "open('large', 'wb').write(os.urandom(20_000_000))\n"
+# Writes what its quota does not allow, as far as it can, and goes on.
+GREEDY = """
+try: open("large", "wb").write(os.urandom(20_000_000))
+except OSError as e: print("no more:", e.strerror, flush=True)
+"""
 # The first time it writes until there is no more room anywhere, and gives up.
 HOARDER = """
 import os
