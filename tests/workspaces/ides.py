@@ -64,8 +64,8 @@ PROGRAMS = {
     "spawner": ["python3", "-c", SPAWNER + SERVER, "{socket}", "{base_path}"],
     "greedy": ["python3", "-c", "import os\n" + GREEDY + SERVER, "{socket}", "{base_path}"],
     "hoarder": ["python3", "-c", HOARDER + SERVER, "{socket}", "{base_path}"],
-    "chatty": ["python3", "-c", TALKER + SERVER, "{socket}", "{base_path}", "40"],
-    "flooding": ["python3", "-c", TALKER + SERVER, "{socket}", "{base_path}", "1024"],
+    "chatty": ["python3", "-c", TALKER + SERVER, "{socket}", "{base_path}", "20"],
+    "flooding": ["python3", "-c", TALKER + SERVER, "{socket}", "{base_path}", "400"],
 }
 LIMITS = {"greedy": "disk_mb = 8"}
 

@@ -73,7 +73,7 @@ async def test_a_home_at_its_quota_runs_on_wakes_again_and_can_be_emptied(platfo
 
 @pytest.mark.parametrize("template", ["chatty", pytest.param("flooding", marks=pytest.mark.soak)])
 async def test_a_flood_of_log_stays_within_its_bound_and_the_ide_goes_on(platform: Platform, template: str) -> None:
-    """Forty megabytes every time, a gigabyte in `make soak`."""
+    """Twenty megabytes every time, four hundred in `make soak`: its writer waits, so that takes minutes."""
     async with visiting(platform) as client:
         id_ = await create(client, template)
         await until(client, id_, "RUNNING")

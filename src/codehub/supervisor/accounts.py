@@ -4,6 +4,7 @@
 this before anything is started; all others ask `privileges.service_account`, which only looks.
 """
 
+import grp
 import os
 import pathlib
 import pwd
@@ -35,13 +36,22 @@ def _exists(name: str) -> bool:
     return True
 
 
+def _has_empty_group(name: str) -> bool:
+    """Left behind by an account that was removed. One with people in it is not ours: they would reach our sockets."""
+    try:
+        return not grp.getgrnam(name).gr_mem
+    except KeyError:
+        return False
+
+
 def _make(name: str) -> str:
     """What stood in the way; empty when it is made."""
     program = shutil.which("useradd", path=PLACES)
     if program is None:
         return "there is no useradd"
     shell = next((path for path in NO_SHELLS if pathlib.Path(path).exists()), NO_SHELLS[-1])
-    options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent", "--shell", shell]
+    group = ["--gid", name] if _has_empty_group(name) else ["--user-group"]
+    options = ["--system", *group, "--no-create-home", "--home-dir", "/nonexistent", "--shell", shell]
     try:
         done = subprocess.run(
             [program, *options, "--comment", "CodeHub", name],
