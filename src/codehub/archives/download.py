@@ -6,7 +6,7 @@ stops taking pieces stops the work; close the generator, and nothing of it is le
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
 from codehub.archives import process, service
@@ -14,13 +14,17 @@ from codehub.archives.model import ArchiveCorruptedError, no_progress
 from codehub.archives.objects import ObjectStore
 
 PIECE = process.CHUNK
+# How many entries of a home changed or vanished under our hands, and some of them by name.
+Moved = Callable[[int, Sequence[str]], None]
 
 
-async def of_home(home: Path, *, gzip: bool) -> AsyncGenerator[bytes, None]:
-    """Also while it is in use: each file as it is when we come by."""
+async def of_home(home: Path, *, gzip: bool, moved: Moved = lambda _count, _named: None) -> AsyncGenerator[bytes, None]:
+    """Also while it is in use: each file as it is when we come by. `moved` is told at the end what could not be so."""
     async with process.packing(home, no_progress, live=True, gzip=gzip) as worker:
         async for chunk in worker.output():
             yield bytes(chunk)
+        done = await worker.result()
+        moved(done["moved_count"], done["moved"])
 
 
 async def of_archive(store: ObjectStore, key: str, *, gzip: bool) -> AsyncGenerator[bytes, None]:

@@ -3,16 +3,18 @@
 The order is fixed (names sorted, what is not a directory first) and nothing of the moment goes in, so that packing an
 unchanged tree again gives the same bytes. For an archive the container is stopped while we read: a file that changes or
 vanishes all the same means that the picture is not one moment's, and the whole is tried again later. A download or a
-backup may be `live`: then each file is as it was when we came by, and the tar is sound whatever happens meanwhile.
+backup may be `live`: then each file is as it was when we came by, and the tar is sound and comes to an end whatever
+those in the home do meanwhile; what changed under our hands, or could not be had, is counted and named.
 
 Memory grows with the largest directory and with the number of files that have several names, not with bytes.
 """
 
 import errno
+import itertools
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from codehub.archives import format as tar
@@ -28,8 +30,10 @@ NAMED_AT_MOST = 100
 _QUIET = os.O_NOATIME if os.geteuid() == 0 else 0
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | _QUIET
 _KEPT_XATTRS = ("user.", "system.posix_acl_")
-# It is not there any more, or a link or a pipe by now.
-_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ESTALE}
+# Not the home's doing: these fail a live one, too.
+_OUR_TROUBLE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO}
+# Whoever moves folders to where we have not been yet could keep us busy for ever: more than this cannot be there.
+_ENDLESS_BYTES, _ENDLESS_ENTRIES = 1 << 30, 1_000_000  # beside twice what the whole file system holds
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 _ENCODING = sys.getfilesystemencoding()  # os.fsencode does the same, three times as slowly
@@ -43,12 +47,23 @@ class Packed:
     files: int = 0
     left_out_count: int = 0
     left_out: list[str] = field(default_factory=list)
+    moved_count: int = 0  # what changed, vanished or could not be read while it was packed; live only
+    moved: list[str] = field(default_factory=list)
+
+
+class OutputError(Exception):
+    """What we write cannot be taken any more. Not an OSError: those are the home's."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 @dataclass
 class _Level:
     """A directory on the way down."""
 
+    name: str
     before: os.stat_result
     prefix: bytes
     subdirectories: list[str]  # still to visit, last first
@@ -64,11 +79,14 @@ class Packer:
         self._live = live
         self._buffer: list[bytes] = []
         self._buffered = 0
-        self._first_names: dict[tuple[int, int], bytes] = {}  # of files with several names
+        self._sent = 0
+        self._first_names: dict[tuple[int, ...], bytes] = {}  # of files with several names
+        self._most = (0, 0)  # bytes and entries that can be there
 
     def run(self, root: int) -> Packed:
         """Pack everything below an open directory, which is closed."""
         descent = Descent(root)
+        self._most = _most(root)
         try:
             self._walk(descent)
         except (FileNotFoundError, NotADirectoryError, MovedError) as e:
@@ -80,46 +98,70 @@ class Packer:
         return self.done
 
     def _walk(self, descent: Descent) -> None:
-        levels = [self._open_level(descent.fd, b"", None)]
+        levels = [self._open_level(descent.fd, "", b"", None)]
         while levels:
             level = levels[-1]
+            if level.subdirectories and self._live and self._is_endless():
+                self._missed(level.prefix, "has no end")
+                level.subdirectories.clear()
             if level.subdirectories:
-                name = level.subdirectories.pop()
-                try:
-                    fd, lent_mode = _open(name, descent.fd, DIRECTORY_FLAGS | _QUIET)
-                except OSError as e:
-                    self._vanished(e)
-                    continue
-                descent.enter(fd)
-                levels.append(self._open_level(fd, level.prefix + os.fsencode(name) + b"/", lent_mode))
+                self._go_down(descent, levels, level.subdirectories.pop())
                 continue
             self._check_unchanged(level.before, os.fstat(descent.fd), level.prefix)
             if level.lent_mode is not None:
                 os.fchmod(descent.fd, level.lent_mode)
             levels.pop()
             if levels:
-                descent.leave()
+                self._go_up(descent, levels)
 
-    def _open_level(self, fd: int, prefix: bytes, lent_mode: int | None) -> _Level:
+    def _go_down(self, descent: Descent, levels: list[_Level], name: str) -> None:
+        prefix = levels[-1].prefix + os.fsencode(name) + b"/"
+        try:
+            fd, lent_mode = _open(name, descent.fd, DIRECTORY_FLAGS | _QUIET)
+        except OSError as e:
+            self._vanished(e, prefix)
+            return
+        descent.enter(fd)
+        try:
+            levels.append(self._open_level(fd, name, prefix, lent_mode))
+        except (OSError, ValueError) as e:  # removed since it was opened; or its name is too long to be written
+            if lent_mode is not None:
+                os.fchmod(fd, lent_mode)
+            self._vanished(e, prefix)
+            self._go_up(descent, levels)
+
+    def _go_up(self, descent: Descent, levels: list[_Level]) -> None:
+        """To the last of the levels. Where somebody moved the tree we are in: to the last that is in its place."""
+        try:
+            descent.leave()
+        except (MovedError, OSError):
+            if not self._live:
+                raise
+            depth = descent.find_back([level.name for level in levels[1:]])
+            for lost in levels[depth + 1 :]:
+                self._missed(lost.prefix, "was moved")
+            del levels[depth + 1 :]
+
+    def _open_level(self, fd: int, name: str, prefix: bytes, lent_mode: int | None) -> _Level:
         """Write a directory and everything in it that is not one."""
         status = os.fstat(fd)
         mode = stat.S_IMODE(status.st_mode) if lent_mode is None else lent_mode
         entry = _entry(prefix or b"./", tar.DIRECTORY, status)
         entry.mode = mode
         entry.xattrs = _kept(fd, os.listxattr(fd))
-        self._emit(tar.describe(entry))
+        described, (subdirectories, names, special) = tar.describe(entry), _listing(fd)
+        self._emit(described)
         self.done.files += 1
-        subdirectories, names, special = _listing(fd)
-        for name in names:
-            path = prefix + name.encode(_ENCODING, "surrogateescape")
+        for item in names:
+            path = prefix + item.encode(_ENCODING, "surrogateescape")
             try:
-                if name in special:
-                    self._other(fd, name, path)
+                if item in special:
+                    self._other(fd, item, path)
                 else:
-                    self._file(fd, name, path)
-            except OSError as e:
-                self._vanished(e)
-        return _Level(status, prefix, subdirectories, lent_mode)
+                    self._file(fd, item, path)
+            except (OSError, ValueError) as e:
+                self._vanished(e, path)
+        return _Level(name, status, prefix, subdirectories, lent_mode)
 
     def _file(self, directory: int, name: str, path: bytes) -> None:
         try:
@@ -131,7 +173,8 @@ class Packer:
             if status.st_nlink > 1 and self._linked(status, path):
                 return
             if self._live and not stat.S_ISREG(status.st_mode):
-                return  # a pipe by now
+                self._missed(path, "became something else")
+                return
             size = status.st_size
             names = os.listxattr(fd)
             if names or size > CHUNK or status.st_blocks * 512 < size or lent_mode is not None:
@@ -151,7 +194,7 @@ class Packer:
         self._buffer.append(content)
         self._buffer.append(tar.ZEROS[: -size % 512])
         self._buffered += size + 1536
-        self.done.files += 1
+        self._written(status, path)
         self.done.bytes += size
         if self._buffered >= CHUNK:
             self._flush()
@@ -170,18 +213,32 @@ class Packer:
             os.lseek(fd, pieces[index], os.SEEK_SET)
             self._copy(fd, pieces[index + 1], path)
         self._emit(tar.padding(entry.size))
+        self._written(before, path)
         self._check_unchanged(before, os.fstat(fd), path)
-        self.done.files += 1
 
     def _copy(self, fd: int, size: int, path: bytes) -> None:
+        shorter = False
         while size:
-            content = os.read(fd, min(size, CHUNK))
+            content = self._read(fd, min(size, CHUNK))
             if not content:
-                self._changed(path, "became shorter")
+                if not self._live:
+                    raise SourceChangedError(f"{os.fsdecode(path)!r} became shorter while it was archived")
+                shorter = True
                 content = bytes(min(size, CHUNK))  # what was announced has to follow
             self._emit(content)
             self.done.bytes += len(content)
             size -= len(content)
+        if shorter:
+            self._missed(path, "became shorter")
+
+    def _read(self, fd: int, size: int) -> bytes:
+        """In the middle of a file: what cannot be read of a live one is like what is not there."""
+        try:
+            return os.read(fd, size)
+        except OSError as e:
+            if not self._live or e.errno in _OUR_TROUBLE:
+                raise
+            return b""
 
     def _other(self, directory: int, name: str, path: bytes) -> None:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -189,39 +246,55 @@ class Packer:
         if kind in _SPECIAL:
             self.done.left_out_count += 1
             if len(self.done.left_out) < NAMED_AT_MOST:
-                shown = path.decode("utf-8", "backslashreplace")
-                self.done.left_out.append(f"{_SPECIAL[kind]} {shown[-200:]}")
+                self.done.left_out.append(f"{_SPECIAL[kind]} {_shown(path)}")
         elif kind != stat.S_IFLNK:
             self._changed(path, "became something else")
         elif status.st_nlink == 1 or not self._linked(status, path):
             entry = _entry(path, tar.SYMLINK, status)
             entry.target = os.fsencode(os.readlink(name, dir_fd=directory))
             self._emit(tar.describe(entry))
-            self.done.files += 1
+            self._written(status, path)
 
-    def _vanished(self, error: OSError) -> None:
-        if not self._live or error.errno not in _GONE:
+    def _vanished(self, error: OSError | ValueError, path: bytes) -> None:
+        """Nothing of it has been written yet. Whatever stood in the way, it is what they made of their home."""
+        if not self._live or getattr(error, "errno", None) in _OUR_TROUBLE:
             raise error
+        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+        self._missed(path, "vanished" if gone else (error.strerror if isinstance(error, OSError) else str(error)))
 
     def _changed(self, path: bytes, how: str) -> None:
         if not self._live:
             raise SourceChangedError(f"{os.fsdecode(path)!r} {how} while it was archived")
+        self._missed(path, how)
+
+    def _missed(self, path: bytes, how: str | None) -> None:
+        self.done.moved_count += 1
+        if len(self.done.moved) < NAMED_AT_MOST:
+            self.done.moved.append(f"{_shown(path or b'./')}: {how}")
+
+    def _is_endless(self) -> bool:
+        return self._sent > self._most[0] or self.done.files > self._most[1]
 
     def _check_unchanged(self, before: os.stat_result, after: os.stat_result, path: bytes) -> None:
         if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
             self._changed(path, "changed")
 
     def _linked(self, status: os.stat_result, path: bytes) -> bool:
-        """Write a further name of a file that has gone in already; the first one is remembered."""
-        identity = (status.st_dev, status.st_ino)
-        first = self._first_names.setdefault(identity, path)
-        if first == path:
+        """Write a further name of a file that has gone in already."""
+        first = self._first_names.get(_identity(status))
+        if first is None:
             return False
         entry = _entry(path, tar.HARD_LINK, status)
         entry.target = first
         self._emit(tar.describe(entry))
         self.done.files += 1
         return True
+
+    def _written(self, status: os.stat_result, path: bytes) -> None:
+        """Only what is in the archive can have further names in it."""
+        if status.st_nlink > 1:
+            self._first_names.setdefault(_identity(status), path)
+        self.done.files += 1
 
     def _emit(self, content: bytes) -> None:
         self._buffer.append(content)
@@ -230,7 +303,12 @@ class Packer:
             self._flush()
 
     def _flush(self) -> None:
-        self._write(b"".join(self._buffer))
+        content = b"".join(self._buffer)
+        try:
+            self._write(content)
+        except OSError as e:
+            raise OutputError(e) from e
+        self._sent += len(content)
         self._buffer.clear()
         self._buffered = 0
 
@@ -249,7 +327,29 @@ def _listing(fd: int) -> tuple[list[str], list[str], set[str]]:
                 special.add(item.name)
     names.sort()
     directories.sort(reverse=True)
-    return directories, names, special
+    # What is renamed or replaced while it is listed may come twice, and can be in an archive only once.
+    return _once(directories), _once(names, set(directories)), special
+
+
+def _once(names: list[str], besides: Collection[str] = ()) -> list[str]:
+    return [name for name, _ in itertools.groupby(names) if name not in besides]
+
+
+def _most(root: int) -> tuple[int, int]:
+    found = os.fstatvfs(root)
+    used = (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_files - found.f_ffree
+    return 2 * used[0] + _ENDLESS_BYTES, 2 * max(used[1], 0) + _ENDLESS_ENTRIES
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    """With its time and size: a number is given again as soon as a file is gone, and a changed one is another file."""
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _shown(path: bytes) -> str:
+    """For people's eyes, and terminals: names are chosen by those whose home it is."""
+    text = path.decode("utf-8", "backslashreplace")[-200:]
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
 
 
 def _entry(path: bytes, kind: bytes, status: os.stat_result) -> tar.Entry:

@@ -32,11 +32,11 @@ def _scan(fd: int, size: int, smallest_hole: int, most: int) -> "Extents | None"
     while position < size:
         try:
             start = os.lseek(fd, position, os.SEEK_DATA)
+            end = min(os.lseek(fd, start, os.SEEK_HOLE), size)
         except OSError as e:
-            if e.errno == errno.ENXIO:  # nothing but a hole is left
+            if e.errno == errno.ENXIO:  # nothing but a hole is left; or it has just been made shorter
                 break
             raise
-        end = min(os.lseek(fd, start, os.SEEK_HOLE), size)
         if start >= end:
             break
         if found and start - (found[-2] + found[-1]) < smallest_hole:

@@ -7,6 +7,7 @@ have files. Above them one goes up by `..`, and looks whether that is where one 
 
 import os
 from collections import deque
+from collections.abc import Sequence
 
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 KEEP_OPEN = 64
@@ -28,24 +29,47 @@ class Descent:
 
     def enter(self, fd: int) -> None:
         """Make a directory, opened by the caller below the current one, the current one."""
-        status = os.fstat(self.fd)
-        self._above.append((status.st_dev, status.st_ino))
+        self._above.append(_identity(self.fd))
         self._open.append(self.fd)
         if len(self._open) > self._keep_open:
             os.close(self._open.popleft())
         self.fd = fd
 
     def leave(self) -> None:
-        expected = self._above.pop()
+        """Up by one. Where that fails, we stay: see `find_back`."""
         child = self.fd
         if self._open:
             self.fd = self._open.pop()
         else:
-            self.fd = os.open("..", DIRECTORY_FLAGS, dir_fd=child)
-            status = os.fstat(self.fd)
-            if (status.st_dev, status.st_ino) != expected:
+            above = os.open("..", DIRECTORY_FLAGS, dir_fd=child)
+            if _identity(above) != self._above[-1]:
+                os.close(above)
                 raise MovedError
+            self.fd = above
+        self._above.pop()
         os.close(child)
+
+    def find_back(self, names: Sequence[str]) -> int:
+        """Down from the root again by the names of the way that led to the level above the current one.
+
+        As far as they lead where they did; returns how many that is. There we are afterwards.
+        """
+        fd, depth = os.dup(self._root), 0
+        for name, expected in zip(names, self._above[1:], strict=False):
+            try:
+                below = os.open(name, DIRECTORY_FLAGS, dir_fd=fd)
+            except OSError:
+                break
+            if _identity(below) != expected:
+                os.close(below)
+                break
+            os.close(fd)
+            fd, depth = below, depth + 1
+        for left in (self.fd, *self._open):
+            os.close(left)
+        self._open.clear()
+        self.fd, self._above = fd, self._above[:depth]
+        return depth
 
     def open_root(self) -> int:
         """The directory where it all began, once more; the caller closes it."""
@@ -54,3 +78,8 @@ class Descent:
     def close(self) -> None:
         for fd in (self.fd, self._root, *self._open):
             os.close(fd)
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino

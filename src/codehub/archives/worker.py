@@ -19,11 +19,12 @@ from typing import Any
 
 from codehub.archives import compress
 from codehub.archives.model import ArchiveError, Quota, SourceChangedError
-from codehub.archives.pack import Packer
+from codehub.archives.pack import OutputError, Packer
 from codehub.archives.unpack import Unpacker
 from codehub.archives.walk import DIRECTORY_FLAGS
 
 TICK_SECONDS = 0.3
+NOBODY_TOOK_IT = "nobody took the archive"
 _PR_SET_PDEATHSIG = 1
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -157,18 +158,25 @@ def _run(job: str, arguments: dict[str, Any], parent: int) -> None:
         JOBS[job](**arguments)
     except ArchiveError as e:
         report(error=type(e).__name__, detail=e.detail)
+    except OutputError as e:
+        taken = not isinstance(e.cause, BrokenPipeError)
+        report(error=ArchiveError.__name__, detail=_said(e.cause, job) if taken else NOBODY_TOOK_IT)
     except BrokenPipeError:
-        report(error=ArchiveError.__name__, detail="nobody took the archive")
+        report(error=ArchiveError.__name__, detail=NOBODY_TOOK_IT)
     except OSError as e:
-        full = "the disk is full: " if e.errno in _DISK_FULL else ""
         changed = job == "pack" and e.errno in {errno.ELOOP, errno.ENXIO}  # became a link, or a pipe, since it was seen
         kind = SourceChangedError if changed else ArchiveError
-        report(error=kind.__name__, detail=f"{full}{e.strerror or e} ({job})")
+        report(error=kind.__name__, detail=_said(e, job))
     except ValueError as e:  # a name too long to be written down
         report(error=ArchiveError.__name__, detail=str(e))
     else:
         os._exit(0)  # at once: threads may still hold a pipe, and there is nothing left to tidy
     os._exit(1)
+
+
+def _said(error: OSError, job: str) -> str:
+    full = "the disk is full: " if error.errno in _DISK_FULL else ""
+    return f"{full}{error.strerror or error} ({job})"
 
 
 if __name__ == "__main__":

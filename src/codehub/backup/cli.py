@@ -25,6 +25,7 @@ from codehub.settings import Settings
 from codehub.supervisor.privileges import service_account
 from codehub.supervisor.servers import Urls
 
+NAMED = 3  # entries of a home in motion
 FILE = Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="The backup, for example `monday.codehub`.")]
 
 
@@ -62,6 +63,7 @@ def backup(
         typer.echo(f"{file}: {len(made.tables)} tables, {rows:,} rows, {people}, {_size(file.stat().st_size)}")
         if in_use := sum(home.in_use for home in made.homes):
             typer.echo(f"{in_use} of the homes were in use: their files are not all of one moment.")
+        _report_motion(made)
 
     with_servers(work)
 
@@ -115,9 +117,24 @@ def _report(manifest: Manifest, note: str) -> None:
     for table in manifest.tables:
         typer.echo(f"{table.name:{width}}  {table.rows:>9,} {'row ' if table.rows == 1 else 'rows'}  ✓")
     if manifest.homes:
-        typer.echo(f"{len(manifest.homes)} homes and all archives are back, each checked to the last byte.")
+        back = sum(not home.missing for home in manifest.homes)
+        typer.echo(f"{back} homes and all archives are back, each checked to the last byte.")
+        _report_motion(manifest)
     typer.echo(note)
     typer.echo(f"Restored the backup of {manifest.created_at:%Y-%m-%d %H:%M} UTC. Start with: codehub serve")
+
+
+def _report_motion(manifest: Manifest) -> None:
+    """What people did to their files while the backup was made, a few names of each home."""
+    for home in manifest.homes:
+        if home.missing:
+            typer.echo(f"home {home.workspace_id}: destroyed while the backup was made; nothing of it is in there.")
+        elif home.moved:
+            few = "; ".join(home.moved_names[:NAMED])
+            more = " …" if home.moved > NAMED else ""
+            typer.echo(f"home {home.workspace_id}: in motion, {home.moved} entries as they were found: {few}{more}")
+    for key in manifest.missing_archives:
+        typer.echo(f"archive {key}: destroyed while the backup was made; it is not in there.")
 
 
 def _stop_cleanly() -> None:

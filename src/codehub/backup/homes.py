@@ -1,15 +1,16 @@
 """People's files as a part of a backup: every home that lies on this machine, and every archive one can go back to.
 
 A home that sleeps is packed as it is. One that runs is packed while it is in use: each file as it was when it was read,
-which need not be one moment for all of them; the manifest says which those are. Called by `service` and `restore`.
+which need not be one moment for all of them. Nothing that people do to their files meanwhile ends a backup: what
+changed, vanished or was destroyed is in the manifest. Called by `service` and `restore`.
 """
 
 import asyncio
 import contextlib
 import pathlib
 import tempfile
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from codehub.archives import download, model, process
@@ -49,39 +50,79 @@ async def wanted(c: Any) -> Wanted:
     return Wanted(keys, {row["id"]: row["volume_generation"] for row in await c.fetch(store.sql.homes)})
 
 
-async def add(
-    files: Files, what: Wanted, writer: archive.Writer, folder: pathlib.Path, meter: Meter
-) -> tuple[HomeRecord, ...]:
-    for key in what.archives:
-        meter.begin(f"archive {key.split('/')[0]}")
-        await _spooled(writer, archive_member(key), download.verified(files.objects, key), folder, meter)
+@dataclass(frozen=True)
+class Added:
+    homes: tuple[HomeRecord, ...] = ()
+    missing_archives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Adding:
+    """One backup under way."""
+
+    files: Files
+    writer: archive.Writer
+    folder: pathlib.Path
+    meter: Meter
+    ask_again: Callable[[], Awaitable[Wanted]]  # what the rows speak of by now
+
+    async def all(self, what: Wanted) -> Added:
+        missing = [key for key in what.archives if not await self._archive(key)]
+        return Added(tuple([await self._home(*home) for home in what.homes.items()]), tuple(missing))
+
+    async def _archive(self, key: str) -> bool:
+        """False: it was destroyed after we had read of it."""
+        self.meter.begin(f"archive {key.split('/', maxsplit=1)[0]}")
         mark = model.meta_key(key)
-        await asyncio.to_thread(writer.add_bytes, archive_member(mark), await files.objects.get(mark))
-    records = []
-    for id_, generation in what.homes.items():
-        meter.begin(f"home {id_}")
-        records.append(await _add_home(files, id_, generation, writer, folder, meter))
-    return tuple(records)
+        try:
+            meta = await self.files.objects.get(mark)
+            await self._spool(archive_member(key), download.verified(self.files.objects, key))
+        except ArchiveError:
+            if key in (await self.ask_again()).archives:
+                raise
+            return False
+        await asyncio.to_thread(self.writer.add_bytes, archive_member(mark), meta)
+        return True
+
+    async def _home(self, id_: str, generation: str) -> HomeRecord:
+        self.meter.begin(f"home {id_}")
+        runtime, moved = self.files.runtime, _Moved()
+        volume = (await runtime.volumes([id_])).get(id_)
+        running = id_ in await runtime.containers()
+        try:
+            if volume is not None:
+                path = runtime.parked_path(id_) if volume.parked else runtime.volume_path(id_)
+                await self._spool(home_member(id_), download.of_home(path, gzip=False, moved=moved.note))
+                record = HomeRecord(id_, generation, volume.restored_from, volume.parked, in_use=running)
+                return replace(record, moved=moved.count, moved_names=moved.names)
+        except ArchiveError:
+            if (await runtime.volumes([id_])).get(id_) == volume:
+                raise
+        return await self._moved_home(id_, generation)
+
+    async def _moved_home(self, id_: str, generation: str) -> HomeRecord:
+        """It is elsewhere since we looked at the rows: in an archive; or nowhere."""
+        record = HomeRecord(id_, generation, None, parked=False, in_use=False)
+        if found := await archives.points(self.files.objects, id_):
+            await self._spool(home_member(id_), download.verified(self.files.objects, found[0].key))
+            return record
+        if id_ in (await self.ask_again()).homes:
+            raise StartError(f"the files of {id_} are on their way somewhere else: make the backup once more")
+        return replace(record, missing=True)
+
+    async def _spool(self, name: str, chunks: AsyncIterator[bytes]) -> None:
+        await _spooled(self.writer, name, chunks, self.folder, self.meter)
 
 
-async def _add_home(
-    files: Files, id_: str, generation: str, writer: archive.Writer, folder: pathlib.Path, meter: Meter
-) -> HomeRecord:
-    volume = (await files.runtime.volumes([id_])).get(id_)
-    running = id_ in await files.runtime.containers()
-    try:
-        if volume is not None:
-            path = files.runtime.parked_path(id_) if volume.parked else files.runtime.volume_path(id_)
-            await _spooled(writer, home_member(id_), download.of_home(path, gzip=False), folder, meter)
-            return HomeRecord(id_, generation, volume.restored_from, volume.parked, in_use=running)
-    except ArchiveError:
-        if (await files.runtime.volumes([id_])).get(id_) == volume:
-            raise
-    found = await archives.points(files.objects, id_)  # it has moved since we looked at the rows
-    if not found:
-        raise StartError(f"the files of {id_} are on their way somewhere else: make the backup once more")
-    await _spooled(writer, home_member(id_), download.verified(files.objects, found[0].key), folder, meter)
-    return HomeRecord(id_, generation, None, parked=False, in_use=False)
+@dataclass
+class _Moved:
+    """What a worker says of a home that changed under its hands."""
+
+    count: int = 0
+    names: tuple[str, ...] = ()
+
+    def note(self, count: int, names: Sequence[str]) -> None:
+        self.count, self.names = count, tuple(names)
 
 
 async def _spooled(
@@ -99,10 +140,10 @@ async def _spooled(
 # --- and back
 
 
-async def bring_back(file: pathlib.Path, manifest: Manifest, files: Files, meter: Meter, *, replace: bool) -> None:
-    """Everything of it onto this machine. What is there already of these workspaces is in the way, unless replaced."""
+async def bring_back(file: pathlib.Path, manifest: Manifest, files: Files, meter: Meter, *, force: bool) -> None:
+    """Everything of it onto this machine. What is there already of these workspaces is in the way, unless forced."""
     homes = {home_member(record.workspace_id): record for record in manifest.homes}
-    if homes and not replace and (there := await files.runtime.volumes([r.workspace_id for r in manifest.homes])):
+    if homes and not force and (there := await files.runtime.volumes([r.workspace_id for r in manifest.homes])):
         raise StartError(f"files of {len(there)} of these workspaces are here already. To lose them, add --replace")
     total = sum(member.bytes for name, member in manifest.members.items() if name in homes or name.startswith(ARCHIVES))
     meter.begin("files", total)

@@ -37,6 +37,13 @@ class HomeRecord:
     restored_from: str | None
     parked: bool
     in_use: bool  # it ran meanwhile: each file is as it was when it was read
+    moved: int = 0  # entries that changed, vanished or could not be read in that moment
+    moved_names: tuple[str, ...] = ()  # some of them, with what happened
+    missing: bool = False  # it was destroyed after the rows were read: there is nothing of it here
+
+    @property
+    def in_motion(self) -> bool:
+        return self.moved > 0 or self.missing
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class Manifest:
     tables: tuple[TableRecord, ...]  # parents before the tables that refer to them
     sequences: dict[str, int]  # the number each gives out next
     homes: tuple[HomeRecord, ...] = ()
+    missing_archives: tuple[str, ...] = ()  # destroyed after the rows were read
 
 
 def table_member(name: str) -> str:

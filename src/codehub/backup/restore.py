@@ -51,7 +51,7 @@ async def load(
             await _fill(c, file, manifest, tables, meter)
             await _prove(c, manifest, tables, meter)
             if files:
-                await homes.bring_back(file, manifest, files, meter, replace=replace)
+                await homes.bring_back(file, manifest, files, meter, force=replace)
     await migrate.migrate(url)
     async with store.connect(url) as c:
         await c.execute(store.sql.rename_platform)

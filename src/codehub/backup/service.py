@@ -1,6 +1,7 @@
 """Making a backup: one snapshot of the database and the signing key, into one file. Called by `cli`."""
 
 import asyncio
+import functools
 import pathlib
 import tempfile
 from datetime import datetime
@@ -35,12 +36,30 @@ async def write(
             records = [await _add_table(c, table, writer, target.parent, meter) for table in await store.tables(c)]
             sequences = await store.sequences(c)
             wanted = await homes.wanted(c) if files and schema >= homes.KEPT_SINCE else homes.Wanted([], {})
-        packed = await homes.add(files, wanted, writer, target.parent, meter) if files else ()
+        added = homes.Added()
+        if files:
+            ask_again = functools.partial(_wanted_now, url)
+            added = await homes.Adding(files, writer, target.parent, meter, ask_again).all(wanted)
         if signing_key is not None:
             writer.add_bytes(SIGNING_KEY, signing_key.encode())
-        manifest = Manifest(FORMAT, __version__, schema, now, dict(writer.members), tuple(records), sequences, packed)
+        manifest = Manifest(
+            FORMAT,
+            __version__,
+            schema,
+            now,
+            dict(writer.members),
+            tuple(records),
+            sequences,
+            added.homes,
+            added.missing_archives,
+        )
         writer.add_bytes(archive.MANIFEST, msgspec.json.encode(manifest))
     return manifest
+
+
+async def _wanted_now(url: str) -> homes.Wanted:
+    async with store.connect(url) as c:
+        return await homes.wanted(c)
 
 
 async def _add_table(
