@@ -5,10 +5,12 @@ import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, ClassVar
@@ -46,6 +48,7 @@ class Platform:
 
     seed: ClassVar[pathlib.Path | None] = None  # of this test run
     before: Callable[[], None] | None = None  # called in its first process, before anything else
+    on_a_terminal = False  # as when a person starts it
 
     def __init__(self, data_dir: pathlib.Path, *, first_start: bool = False, **env: str) -> None:
         self.data_dir = data_dir
@@ -74,7 +77,7 @@ class Platform:
 
     def launch(self) -> None:
         self.prepare()
-        with self._output.open("wb") as out, self._errors.open("ab") as err:
+        with self._output_of_its_own() as out, self._errors.open("ab") as err:
             # A session of its own, so that the whole tree can be found and nothing else is hit.
             self.process = subprocess.Popen(
                 [*CODEHUB, "serve"],
@@ -85,13 +88,31 @@ class Platform:
                 preexec_fn=self.before,  # noqa: PLW1509 (there is one thread)
             )
 
+    @contextlib.contextmanager
+    def _output_of_its_own(self) -> Iterator[int]:
+        """A file, or a terminal whose words are copied into it."""
+        with self._output.open("wb", buffering=0) as file:
+            if not self.on_a_terminal:
+                yield file.fileno()
+                return
+            ours, theirs = pty.openpty()
+            threading.Thread(target=_copy, args=(ours, os.dup(file.fileno())), daemon=True).start()
+            yield theirs
+            os.close(theirs)
+
     def output(self) -> str:
         return self._output.read_text() if self._output.exists() else ""
 
     def errors(self) -> str:
         return self._errors.read_text() if self._errors.exists() else ""
 
-    def login_link(self) -> str | None:
+    def login_link(self) -> str:
+        """As somebody gets one in another terminal."""
+        made = codehub("user", "login-link", "admin", CODEHUB_DATA_DIR=str(self.data_dir))
+        assert made.returncode == 0, made.stderr
+        return made.stdout.strip()
+
+    def printed_link(self) -> str | None:
         found = re.search(r"http\S+/login/\S+", self.output())
         return found[0] if found else None
 
@@ -145,6 +166,15 @@ class Platform:
                             body: dict[str, Any] = await answer.json()
                             return body
                 await asyncio.sleep(0.05)
+
+
+def _copy(terminal: int, into: int) -> None:
+    """Until the last who has the other side is gone."""
+    with contextlib.suppress(OSError):
+        while piece := os.read(terminal, 65536):
+            os.write(into, piece)
+    os.close(terminal)
+    os.close(into)
 
 
 def descendants(pid: int) -> list[int]:

@@ -1,22 +1,47 @@
-"""What `codehub serve` says once everything answers: where it is and, until an admin has logged in, the way in."""
+"""What `codehub serve` says once everything answers: where it is and, until an admin has logged in, the way in.
+
+A link that logs in as admin goes to a terminal or nowhere: output that is kept, as a service's is, is read by others.
+"""
 
 import sys
+from typing import TextIO
 
+from codehub.auth.service import LoginLink
 from codehub.clock import SystemClock
 from codehub.command import operator, resolve
 from codehub.settings import Settings
 from codehub.supervisor.servers import Urls
 from codehub.wiring import open_services
 
+HOW = "codehub user login-link"
+
 
 async def greet(settings: Settings, urls: Urls, url: str) -> None:
+    terminal = _terminal()
     async with open_services(resolve(settings, urls), SystemClock()) as services:
         admin = await services.people.ensure_first_admin()
-        lines = ["", f"  CodeHub is ready: {url}", f"  Data: {settings.storage.data_dir}"]
-        if admin.last_login_at is None and admin.active:
-            link = await services.people.make_login_link(operator(), admin.name)
-            lines += ["", "  Log in as admin with this link. It works once, for one day:", f"  {link.url(url)}"]
-        else:
-            lines += ["", "  Need a login link? Run: codehub user login-link NAME"]
-    sys.stdout.write("\n".join([*lines, "", "  Stop with Ctrl-C.", "", ""]))
-    sys.stdout.flush()
+        first = admin.last_login_at is None and admin.active
+        # Made only to be shown: making one ends the one before.
+        link = await services.people.make_login_link(operator(), admin.name) if first and terminal else None
+    lines = ["", f"  CodeHub is ready: {url}", f"  Data: {settings.storage.data_dir}", "", ""]
+    if not link:
+        whose = f"Log in as {admin.name}? Run, on this machine:" if first else "Need a login link? Run:"
+        lines[-1:] = [f"  {whose} {HOW} {admin.name if first else 'NAME'}", "", ""]
+    _say(sys.stdout, lines)
+    if link and terminal:
+        _say(terminal, _way_in(link, url))
+    _say(sys.stdout, ["  Stop with Ctrl-C.", "", ""])
+
+
+def _way_in(link: LoginLink, url: str) -> list[str]:
+    return [f"  Log in as {link.user_name} with this link. It works once, for one day:", f"  {link.url(url)}", "", ""]
+
+
+def _terminal() -> TextIO | None:
+    """Where only whoever sits there reads along."""
+    return next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
+
+
+def _say(stream: TextIO, lines: list[str]) -> None:
+    stream.write("\n".join(lines))
+    stream.flush()

@@ -49,13 +49,15 @@ def open_files(platform: Platform, name: str) -> tuple[int, int]:
 
 
 async def test_the_first_start_prints_a_link_that_logs_in_once(data_dir: pathlib.Path) -> None:
-    with running(data_dir, first_start=True) as platform:
-        unused = platform.login_link()
+    platform = Platform(data_dir, first_start=True)
+    platform.on_a_terminal = True
+    try:
+        unused = platform.start().printed_link()
         assert unused
         _servers_are_reachable_for_their_own_account_alone(platform, data_dir)
         platform.stop()
         platform.before = few_open_files
-        link = platform.start().login_link()
+        link = platform.start().printed_link()
         assert open_files(platform, "coordinator")[0] == FEW  # what it starts is to have what it would have without us
         for role in ("api", "proxy"):
             soft, hard = open_files(platform, role)
@@ -77,7 +79,24 @@ async def test_the_first_start_prints_a_link_that_logs_in_once(data_dir: pathlib
             assert answer.status == 410
         assert platform.stop() == 0
         platform.start()
-        assert platform.login_link() is None  # somebody has logged in: no second way in is printed
+        assert platform.printed_link() is None  # somebody has logged in: no second way in is printed
+    finally:
+        platform.stop()
+
+
+async def test_what_is_kept_of_the_output_has_no_way_in_and_says_how_to_get_one(data_dir: pathlib.Path) -> None:
+    with running(data_dir) as platform:
+        assert "/login/" not in platform.output() + platform.errors()
+        assert "Run, on this machine: codehub user login-link admin" in platform.output()
+        link = platform.login_link()  # in another terminal, while it runs
+        platform.stop()
+        platform.start()
+        assert "/login/" not in platform.output() + platform.errors()
+        async with platform.client(token=None) as client:
+            async with client.post(f"/login/{link.rpartition('/')[2]}") as answer:
+                assert answer.status == 200  # that start made no other one in its place
+            async with client.get("/api/v1/me") as answer:
+                assert (await answer.json())["name"] == "admin"
 
 
 def _servers_are_reachable_for_their_own_account_alone(platform: Platform, data_dir: pathlib.Path) -> None:
@@ -90,7 +109,6 @@ def _servers_are_reachable_for_their_own_account_alone(platform: Platform, data_
 
 async def test_the_log_of_a_real_request_has_its_id_and_none_of_its_secrets(platform: Platform) -> None:
     link = platform.login_link()
-    assert link
     async with platform.client(None) as browser:
         async with browser.post(link) as answer:
             assert answer.status == 200
