@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request
 from redis.exceptions import RedisError
@@ -22,6 +22,7 @@ from codehub.auth.model import Caller
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError, UnauthenticatedError
 from codehub.web import boards
 from codehub.web.access import spend_change, spend_creation, visitor
+from codehub.web.forms import Form, Posted
 from codehub.web.rendering import render
 from codehub.wiring import Services
 from codehub.workspaces.errors import OperationInProgressError
@@ -29,7 +30,6 @@ from codehub.workspaces.model import Desired
 from codehub.workspaces.service import Details, NewWorkspace
 
 router = APIRouter(include_in_schema=False)
-Form = Mapping[str, str]
 PATIENCE_SECONDS, PAUSE_SECONDS = 8.0, 0.25  # how long a request waits for the operation before it
 KEEP_AWAKE = timedelta(hours=1)
 LOG_BYTES = 65536
@@ -53,15 +53,6 @@ async def _person(request: Request) -> Caller:
 
 
 Person = Annotated[Caller, Depends(_person)]
-
-
-async def _form(request: Request) -> Form:
-    """By hand: names and values, without the NUL that the database cannot store."""
-    body = (await request.body()).decode("utf-8", "replace")
-    return {name: value.replace("\0", "") for name, value in parse_qsl(body, keep_blank_values=True)}
-
-
-Posted = Annotated[Form, Depends(_form)]
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------

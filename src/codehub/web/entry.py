@@ -4,7 +4,6 @@ Whoever is not let in yet is led to a pass (`handover`); a sleeping workspace is
 """
 
 from typing import Any
-from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.auth.service import FROM_THE_START
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
 from codehub.web import entry_pages as pages
-from codehub.web import handover, rules
+from codehub.web import forms, handover, rules
 from codehub.web.access import require_login, spend_change
 from codehub.web.handover import begin_url, go, holder, host_of, logged_in, own_workspace, safe_next, services_of
 from codehub.workspaces.errors import RunningLimitError
@@ -95,8 +94,8 @@ async def _show(request: Request, id_: str, person: str) -> Response:
 @router.post("/_codehub/understood/{id}")
 async def understood(request: Request, id: str) -> Response:  # noqa: A002
     """The button of the page about shared origins; then as before, with an answer."""
-    sent = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
     caller = await logged_in(request)
+    sent = await forms.read(request)
     response = go(safe_next(sent.get("next"), id))
     if caller and caller.session_id:
         handover.note_told(request, response, caller.session_id)
@@ -123,12 +122,12 @@ async def status(request: Request, id: str) -> dict[str, Any]:  # noqa: A002
 async def act(request: Request, id: str) -> Response:  # noqa: A002
     """The buttons of these pages. A guest may wake; the rest is the owner's."""
     services = services_of(request)
-    sent = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
+    person = await _visitor(request, id)
+    w = await services.entering.visit(person, id)
+    sent = await forms.read(request)
     action, next_ = sent.get("action"), sent.get("next")
     if action not in ACTIONS:
         raise InvalidRequestError(f"must be one of {', '.join(ACTIONS)}", field="action")
-    person = await _visitor(request, id)
-    w = await services.entering.visit(person, id)
     back = go(safe_next(next_, id))
     if w.owner != person:
         await services.entering.wake(person, id)

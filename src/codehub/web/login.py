@@ -14,7 +14,7 @@ from codehub.auth.model import Caller
 from codehub.errors import UnauthenticatedError
 from codehub.web import handover
 from codehub.web.access import origin_of, set_cookie, visitor
-from codehub.web.dashboard import Posted
+from codehub.web.forms import Posted
 from codehub.web.rendering import render
 
 router = APIRouter(include_in_schema=False)

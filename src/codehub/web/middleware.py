@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,6 +20,7 @@ log = logs.get()
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}  # others are counted together
 QUIET = {"/healthz", "/readyz", "/metrics"}  # asked every few seconds by machines
+CLIENT_LEFT = 499  # as nginx counts it: nobody reads the answer
 LOGGED_PATH = 300  # characters
 LONGEST_HOST = 260  # with its port
 SECURITY_HEADERS = {
@@ -70,6 +71,9 @@ class RequestContext:
         with structlog.contextvars.bound_contextvars(request_id=state["request_id"]):
             try:
                 await self._app(scope, receive, send_with_headers)
+            except ClientDisconnect:  # before all of the body had come, or while the answer went out
+                log.debug("The client left")
+                status = status or CLIENT_LEFT
             except Exception:
                 log.exception("A mistake of ours")
                 if status:
