@@ -202,7 +202,7 @@ async def test_a_home_that_is_changed_as_fast_as_can_be_is_packed_every_time_and
     with churned(folder / "home"):
         for _ in range(ROUNDS):
             stream, done = packed(folder / "home")
-            shutil.rmtree(comes_back(stream, folder))
+            trees.fell(comes_back(stream, folder))
             moved.append(done.moved_count)
         chunks = [chunk async for chunk in download.of_home(folder / "home", gzip=False)]
     assert b"".join(chunks)
