@@ -2,14 +2,19 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import io
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import aiohttp
 import pytest
 from prometheus_client import REGISTRY
 
+from codehub.settings import Settings
 from codehub.web import forms
-from tests.web.server import Site
+from tests.virtual_time import ManualClock
+from tests.web.server import Site, serving_with
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -74,3 +79,62 @@ async def test_a_body_that_its_client_broke_off_is_no_mistake_of_ours(site: Site
         while (counted("499"), counted("500")) == (left, mistakes):
             await asyncio.sleep(0.01)
     assert (counted("499"), counted("500")) == (left + 1, mistakes)
+
+
+TOKENS = "/api/v1/users/admin/tokens"
+
+
+async def test_a_body_of_the_api_is_small_unless_the_operator_says_otherwise(site: Site) -> None:
+    async with sending(site, TOKENS, "Content-Length: 65537") as (reader, _):
+        assert await status_of(reader) == 413
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"scopes": ["x"] * 240_000}, "scopes"),
+        ({"scopes": ["read"] * 140_000}, "scopes"),
+        ({f"k{n}": 1 for n in range(80_000)}, "body"),
+    ],
+    ids=["wrong items", "right items", "unknown fields"],
+)
+async def test_a_body_that_is_wrong_in_many_places_is_refused_by_their_number(
+    settings: Settings, clock: ManualClock, sent: dict[str, Any], field: str
+) -> None:
+    """Also where bodies may be large: each place would have an error of its own."""
+    body = io.BytesIO(json.dumps(sent).encode())
+    async with (
+        serving_with(settings, clock, max_body_bytes=2_000_000) as site,
+        site.admin() as admin,
+        admin.post(TOKENS, data=body, headers={"content-type": "application/json"}) as answer,
+    ):
+        problem = await answer.json()
+        assert (answer.status, [e["field"] for e in problem["errors"]]) == (400, [field])
+
+
+async def test_every_list_and_text_of_a_body_has_a_greatest_length(nobody: aiohttp.ClientSession) -> None:
+    async with nobody.get("/openapi.json") as answer:
+        document = await answer.json()
+    bodies = [o["requestBody"] for path in document["paths"].values() for o in path.values() if "requestBody" in o]
+    parts = [part for body in bodies for part in within(document, body["content"]["application/json"]["schema"])]
+    assert {"object", "string", "array"} <= {part.get("type") for part in parts}
+    for part in parts:
+        if part.get("type") == "string" and "enum" not in part:
+            assert part["maxLength"] <= 300, part
+        if part.get("type") == "array":
+            assert part["maxItems"] <= 10, part
+        if part.get("type") == "object":
+            assert part["additionalProperties"] is False, part
+
+
+def within(document: Any, schema: Any) -> Iterator[dict[str, Any]]:
+    """A schema and all that it is made of."""
+    if "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    yield schema
+    for part in (
+        *schema.get("anyOf", []),
+        *schema.get("properties", {}).values(),
+        *([schema["items"]] if "items" in schema else []),
+    ):
+        yield from within(document, part)

@@ -16,7 +16,7 @@ from tests.virtual_time import ManualClock
 from tests.web.relay import relayed
 from tests.web.server import Site, serving_with
 
-BIG = 1_048_576
+BIG = 65_536
 
 
 async def problem(answer: aiohttp.ClientResponse) -> dict[str, Any]:
@@ -66,7 +66,7 @@ async def test_invalid_input_is_400_and_names_the_field(
 
 @pytest.mark.parametrize(
     "sent",
-    [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"name": ' + b"9" * 5000 + b"}", b"NaN", b'{"name": "\\ud800"}'],
+    [b"", b"{", b"\xff\xfe", b"[" * 60_000, b'{"name": ' + b"9" * 5000 + b"}", b"NaN", b'{"name": "\\ud800"}'],
     ids=["empty", "cut off", "not UTF-8", "deep", "huge number", "NaN", "half a surrogate pair"],
 )
 async def test_a_body_that_cannot_be_read_is_400(admin: aiohttp.ClientSession, sent: bytes) -> None:
@@ -84,12 +84,12 @@ async def test_names_in_a_body_that_cannot_be_sent_back_are_400_too(admin: aioht
 
 
 async def test_a_body_that_is_wrong_everywhere_gets_a_short_answer(admin: aiohttp.ClientSession) -> None:
-    sent = io.BytesIO(json.dumps({f"field-{n}": n for n in range(20_000)}).encode())
+    sent = io.BytesIO(json.dumps({f"field-{n}": n for n in range(100)}).encode())
     async with admin.post("/api/v1/users", data=sent, headers={"content-type": "application/json"}) as answer:
         assert answer.status == 400
         body = await problem(answer)
     assert len(body["errors"]) == 20
-    assert body["detail"].endswith("and 19981 more")
+    assert body["detail"].endswith("and 81 more")
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ async def test_a_body_that_turns_out_too_large_on_the_way_is_413(site: Site) -> 
     writer.write(b"POST /api/v1/users HTTP/1.1\r\nHost: localhost\r\n")
     writer.write(b"Authorization: Bearer an-admin-token-for-tests\r\n")
     writer.write(b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
-    for _ in range(BIG // 65536 + 1):
-        writer.write(b"10000\r\n" + b" " * 65536 + b"\r\n")
+    for _ in range(BIG // 4096 + 1):
+        writer.write(b"1000\r\n" + b" " * 4096 + b"\r\n")
         await writer.drain()
     head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
     assert head.startswith(b"HTTP/1.1 413 ")

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from codehub.auth.model import AccessToken, BrowserSession, Person, Role, Scope
 from codehub.auth.service import People
@@ -19,14 +19,12 @@ Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
 Days = Annotated[int, Field(strict=True, ge=1, le=3650), fields.Whole]
 
 
-class UserIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class UserIn(fields.Body):
     name: str = Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", max_length=63, examples=["mina"])
     role: Role = Role.LEARNER
 
 
-class UserChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class UserChange(fields.Body):
     role: Role | None = None
     active: bool | None = Field(default=None, strict=True, description="false: out within seconds, workspaces asleep")
 
@@ -44,10 +42,11 @@ class MeOut(UserOut):
     scopes: list[Scope]
 
 
-class TokenIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class TokenIn(fields.Body):
     label: fields.Line = Field(default="", max_length=100, description="What it is for.")
-    scopes: list[Scope] | None = Field(default=None, min_length=1, description="Unset: as much as you may.")
+    scopes: list[Scope] | None = Field(
+        default=None, min_length=1, max_length=len(Scope), description="Unset: as much as you may."
+    )
     expires_in_days: Days | None = None
 
 

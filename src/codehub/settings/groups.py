@@ -56,7 +56,10 @@ class ServerConfig:
         "Networks that may read /metrics without a login, separated by commas; this machine itself and admins always.",
     )
     max_body_bytes: int = setting(
-        "CODEHUB_MAX_BODY_BYTES", 1_048_576, "Largest API request body, in bytes.", check=at_least(1024)
+        "CODEHUB_MAX_BODY_BYTES",
+        65_536,
+        "Largest request body of the API, in bytes; the longest that makes sense has some thousands.",
+        check=at_least(1024),
     )
     head_seconds: float = setting(
         "CODEHUB_HEAD_SECONDS", 15.0, "Seconds that the head of a request may take to arrive.", check=at_least(0.1)

@@ -2,9 +2,25 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from codehub import names
+
+MOST_KEYS = 100  # of one body: each that is unknown is an error of its own, with a place and words
+LONGEST_MOMENT = 64  # characters
+
+
+class Body(BaseModel):
+    """What a request's JSON is read as. Every list and text in one has a greatest length."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_keys(cls, sent: Any) -> Any:
+        if isinstance(sent, dict) and len(sent) > MOST_KEYS:
+            raise ValueError(f"has more than {MOST_KEYS} fields")
+        return sent
 
 
 def _whole(value: object) -> object:
@@ -16,6 +32,8 @@ def _text(value: Any) -> Any:
     """A number would be taken for seconds since 1970."""
     if not isinstance(value, str):
         raise ValueError("must be a time like 2026-03-02T18:00:00Z")  # noqa: TRY004 (what pydantic expects)
+    if len(value) > LONGEST_MOMENT:
+        raise ValueError(f"must have at most {LONGEST_MOMENT} characters")
     return value
 
 
@@ -28,4 +46,4 @@ def _legible(value: str) -> str:
 Whole = BeforeValidator(_whole)
 # What people call something: one line, all of which is seen.
 Line = Annotated[str, AfterValidator(_legible), Field(json_schema_extra={"pattern": names.PATTERN})]
-Moment = Annotated[AwareDatetime, BeforeValidator(_text)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_text), Field(json_schema_extra={"maxLength": LONGEST_MOMENT})]

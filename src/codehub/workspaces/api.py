@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
 from codehub.auth.model import Caller
@@ -31,8 +31,7 @@ HEARTBEAT, HEARTBEAT_SECONDS = b"event: heartbeat\ndata: {}\n\n", 30.0
 Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="Seconds; 0 = never."), web_fields.Whole]
 
 
-class WorkspaceIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class WorkspaceIn(web_fields.Body):
     name: Name
     template: str = Field(max_length=63, examples=["jupyterlab"])
     desired_state: DesiredIn = "RUNNING"
@@ -40,10 +39,9 @@ class WorkspaceIn(BaseModel):
     archive_ttl_seconds: Ttl | None = None
 
 
-class WorkspaceChange(BaseModel):
+class WorkspaceChange(web_fields.Body):
     """Only what is named changes. `PENDING` means `ARCHIVED`."""
 
-    model_config = ConfigDict(extra="forbid")
     desired_state: DesiredIn | None = None
     name: Name = ""  # only looked at when it is named
     standby_ttl_seconds: Ttl | None = None
@@ -51,8 +49,7 @@ class WorkspaceChange(BaseModel):
     keep_awake_until: web_fields.Moment | None = None
 
 
-class RecoverIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class RecoverIn(web_fields.Body):
     accept_loss: bool = Field(default=False, strict=True, description="Go on from the newest archive, or empty.")
 
 

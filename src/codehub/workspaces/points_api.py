@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -13,7 +13,7 @@ from codehub.auth import rules as auth_rules
 from codehub.auth.model import Caller
 from codehub.auth.streams import OpenStreams
 from codehub.embedded.datadir import DataDir
-from codehub.web import paging
+from codehub.web import fields, paging
 from codehub.web.access import LoggedIn, spend_change
 from codehub.web.lasting import Lasting
 from codehub.web.problems import documented
@@ -60,8 +60,7 @@ class RestorePointOut(BaseModel):
     current: bool = Field(description="The home comes back from this one when it is started next.")
 
 
-class RestoreIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class RestoreIn(fields.Body):
     archive_key: Key
 
 

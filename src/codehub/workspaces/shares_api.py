@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from codehub.web import paging
+from codehub.web import fields, paging
 from codehub.web.access import LoggedIn, spend_creation
 from codehub.web.problems import documented
 from codehub.workspaces.entering import Entering
@@ -16,8 +16,7 @@ Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5
 User = Annotated[str, Path(description="Somebody's name.", max_length=63)]
 
 
-class ShareIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class ShareIn(fields.Body):
     user: str = Field(min_length=1, max_length=63, description="Whom to let in.", examples=["mina"])
 
 
