@@ -226,6 +226,7 @@ async def test_a_browser_may_write_only_from_our_own_pages(site: Site) -> None:
         ({"Sec-Fetch-Site": "same-site"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site", **own}, 403),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"}, 403),
         ({"Sec-Fetch-Site": "same-origin", **own}, 201),
         (own, 201),
         ({}, 201),
@@ -242,6 +243,21 @@ async def test_a_browser_may_write_only_from_our_own_pages(site: Site) -> None:
         for headers, _ in table:
             async with program.post("/api/v1/users/mina/tokens", headers=headers) as answer:
                 assert answer.status == 201, headers
+
+
+@pytest.mark.parametrize("scheme", ["Basic eDp5", "Bearer", "Bearer x", "nonsense"])
+async def test_an_authorization_that_logs_nobody_in_does_not_open_pages_to_other_sites(site: Site, scheme: str) -> None:
+    """A browser sends `Basic` by itself, for an address with a name and password in it."""
+    foreign = {"Origin": "http://evil.example", "Authorization": scheme}
+    link = (await site.login_link("mina")).url("")
+    async with site.client() as browser:
+        async with browser.post(link, headers=foreign, allow_redirects=False) as answer:
+            assert (answer.status, "set-cookie" in answer.headers) == (403, False)
+        async with browser.post(link, allow_redirects=False) as answer:
+            assert answer.status == 303  # it was not used up
+        for path in ("/logout", "/_codehub/act/x"):
+            async with browser.post(path, headers=foreign) as answer:
+                assert answer.status == 403
 
 
 async def test_the_address_in_the_audit_log_is_the_clients_only_behind_our_own_proxies(

@@ -168,7 +168,10 @@ class SameOriginWrites:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         writes = scope["type"] == "http" and scope["method"] not in SAFE_METHODS
-        if writes and not rules.may_write(Headers(scope=scope), self._public_url):
+        headers = Headers(scope=scope)
+        if writes and not (
+            rules.logs_in_by_token(scope["path"], headers) or rules.may_write(headers, self._public_url)
+        ):
             refusal = problems.plain(403, "this request comes from another site's page")
             await refusal(scope, receive, send)
             return

@@ -75,18 +75,24 @@ def origin_of_url(url: str) -> tuple[str, str, int | None] | None:
     return parts.scheme, parts.hostname, port or DEFAULT_PORTS.get(parts.scheme)
 
 
+def logs_in_by_token(path: str, headers: Headers) -> bool:
+    """Is a token what this request's login is? In the API a bearer token goes before a cookie, a bad one is refused.
+
+    Pages are not so strict: to them a bad token is nobody's, and a cookie or the link itself may still do something.
+    """
+    return path.startswith("/api/") and headers.get("authorization", "").partition(" ")[0].lower() == "bearer"
+
+
 def may_write(headers: Headers, public_url: str | None) -> bool:
     """CSRF: may a request with these headers change something, as far as where it comes from is concerned?
 
     Browsers say where a request comes from. Workspaces' pages are of the same *site* as ours, so `SameSite` cookies do
-    not keep them out; `Sec-Fetch-Site` and `Origin` do. Programs send neither, and carry no cookie of somebody else.
-    With an `Authorization` header cookies are not looked at.
+    not keep them out; `Sec-Fetch-Site` and `Origin` do, and each that is there has to be ours. Programs send neither,
+    and carry no cookie of somebody else.
     """
-    if "authorization" in headers:
-        return True
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-    if site is not None:
-        return site in {"same-origin", "none"}
+    if site is not None and site not in {"same-origin", "none"}:
+        return False
     if origin is None:
         return True
     source = origin_of_url(origin)
