@@ -29,6 +29,13 @@ class Entry:
         return host.endswith(f".{self.name}") if self.below else host == self.name
 
 
+def is_host(host: str) -> bool:
+    """An address, or a name as the resolver takes it: what is judged must be what is looked up, to the last byte."""
+    return _literal(host) is not None or (
+        len(host) < 254 and all(_is_label(label) for label in normal(host).split("."))
+    )
+
+
 def normal(host: str) -> str:
     return host.strip("[]").rstrip(".").lower()
 
@@ -73,6 +80,6 @@ def _is_label(label: str) -> bool:
 
 def _literal(host: str) -> Address | None:
     try:
-        return ipaddress.ip_address(normal(host).partition("%")[0])
+        return ipaddress.ip_address(normal(host))
     except ValueError:
         return None

@@ -1,6 +1,8 @@
 """The real platform: what sleeps says why, and what holds itself awake from inside stays awake."""
 
 import asyncio
+import os
+import pathlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -150,6 +152,33 @@ async def test_the_token_is_good_for_nothing_else_and_for_nobody_else(platform: 
         assert (await until(client, other, "RUNNING"))["keep_awake_until"] is None
         assert (await until(client, id_, "RUNNING"))["keep_awake_until"] is not None
         assert token not in platform.errors()
+
+
+FLOOD = """
+import os, socket, sys, time
+kept = []
+for _ in range(600):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(os.environ["CODEHUB_HOLD_SOCKET"])
+    kept.append(s)
+open("flooding", "w").close()
+time.sleep(20)
+"""
+
+
+async def test_who_knocks_and_says_nothing_takes_neither_our_descriptors_nor_anothers_turn(platform: Platform) -> None:
+    async with platform.client() as client:
+        hostile, other = await create(client, standby_ttl_seconds=0), await create(client, standby_ttl_seconds=30)
+        await until(client, hostile, "RUNNING")
+        await until(client, other, "RUNNING")
+        coordinator = pathlib.Path(f"/proc/{platform.children()['coordinator']}/fd")
+        before = len(list(coordinator.iterdir()))
+        waiting = "while ! test -e flooding; do sleep 0.1; done"
+        await inside(platform, hostile, f"python3 -c '{FLOOD}' >/dev/null 2>&1 & {waiting}")
+        assert len(list(coordinator.iterdir())) < before + 100
+        if os.geteuid() == 0:  # workspaces have users of their own, and so each its share
+            done = await inside(platform, other, "codehub hold 1h")
+            assert done.exit_code == 0, done.output
 
 
 async def test_somebody_deactivated_runs_nothing_however_hard_it_holds_itself_awake(platform: Platform) -> None:

@@ -67,7 +67,7 @@ def abstract(name, _):
 def attempt(label, work, *arguments):
     try:
         if work(*arguments): open_.append(label)
-    except OSError: pass
+    except (OSError, ValueError, TypeError): pass
 threads = []
 def begin(*arguments): threads.append(threading.Thread(target=attempt, args=arguments)); threads[-1].start()
 for label, kind, host, port in targets:
@@ -121,7 +121,7 @@ def a_busy_machine() -> Iterator[list[Target]]:
                     datagrams.sendto(data, where)
 
         threading.Thread(target=echo, daemon=True).start()
-        addresses = ("127.0.0.1", "127.0.0.2", "::1", net.MACHINE, net.MACHINE_LAN)
+        addresses = ("127.0.0.1", "127.0.0.2", "::1", net.MACHINE, net.MACHINE_LAN, net.MACHINE_SECOND, net.MACHINE_ANY)
         yield [
             *(("machine", "tcp", address, port) for address in addresses),
             *(("machine", "udp", address, port) for address in ("127.0.0.1", net.MACHINE, net.MACHINE_LAN)),
@@ -202,6 +202,9 @@ async def test_the_internet_is_reached_and_nothing_else(kind: str, way: str) -> 
 async def test_an_allowlist_opens_what_it_names_and_nothing_else(kind: str) -> None:
     allow = ("public.test:80", "*.inward.test")
     async with alice_and_bob(kind, Network.ALLOWLIST, allow, network_allow=(net.LAN,)) as (runtime, neighbour):
+        # What is judged is what is looked up: the resolver stops at what is no part of a name.
+        for host in ("services.test\0.inward.test", f"{net.SERVICES}\0.inward.test", f"{net.SERVICES}%.inward.test"):
+            assert await reached(runtime, [("in disguise", "tcp", host, 443)]) == set()
         with a_busy_machine() as machine:
             found = await reached(runtime, [*machine, *neighbour, *INWARD, *LAN, *OUTSIDE, *BY_NAME, *DATAGRAMS])
         assert found == {"public by name", "lan", "lan by name"}

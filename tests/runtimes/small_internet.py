@@ -33,6 +33,7 @@ from codehub.supervisor.privileges import enter, needed_trees, service_account, 
 
 CLONE_NEWNS, CLONE_NEWNET, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x40000000, 4096, 16384, 1 << 18
 MACHINE, ROUTER = "203.0.113.2", "203.0.113.1"
+MACHINE_SECOND, MACHINE_NETWORK, MACHINE_ANY = "203.0.113.3", "198.51.100.128/25", "198.51.100.200"
 MACHINE_LAN, LAN = "10.9.0.2", "10.9.0.1"
 PUBLIC, SERVICES = "198.51.100.10", "198.51.100.20"
 METADATA = "169.254.169.254"
@@ -75,6 +76,8 @@ def main(who: str, command: list[str]) -> None:
             f"address add {MACHINE}/24 dev eth0\naddress add {MACHINE_LAN}/24 dev eth0\nlink set eth0 up\n"
             f"route add default via {ROUTER}\n"
         )
+        # A second address, and a whole network of the machine's own: its services answer there, too.
+        ip(f"address add {MACHINE_SECOND}/24 dev eth0\nroute add local {MACHINE_NETWORK} dev lo\n")
         pathlib.Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
         (folder / "resolv.conf").write_text(f"nameserver {ROUTER}\n")
         bind_mount(folder / "resolv.conf", os.path.realpath("/etc/resolv.conf"))

@@ -100,6 +100,10 @@ def test_a_request_for_a_proxy_is_read_and_another_is_not() -> None:
     assert asked.head == b"GET /x?y=1 HTTP/1.1\r\nHost: a.test:8080\r\nA: b\r\nConnection: close\r\n\r\n"
     assert egress.parse(b"CONNECT [2606::1]:443 HTTP/1.1\r\n\r\n") == egress.Request("2606::1", 443, b"")
     for head in (
+        b"CONNECT evil.test\0.good.test:80 HTTP/1.1\r\n\r\n",
+        b"CONNECT 203.0.113.1%.good.test:80 HTTP/1.1\r\n\r\n",
+        b"GET http://evil.test\0.good.test/ HTTP/1.1\r\n\r\n",
+        b"CONNECT evil.test/.good.test:80 HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n",
         b"CONNECT a HTTP/1.1\r\n\r\n",
         b"GET ftp://a/ HTTP/1.1\r\n\r\n",

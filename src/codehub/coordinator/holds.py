@@ -7,8 +7,12 @@ every sandbox, so that a workspace without a network can knock, too. Served by w
 import asyncio
 import contextlib
 import json
+import os
 import pathlib
-from collections.abc import AsyncIterator, Mapping
+import socket
+import struct
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,7 +29,7 @@ log = logs.get()
 TOKEN = "CODEHUB_HOLD_TOKEN"  # noqa: S105 (a name)
 LONGEST_REQUEST, LONGEST_REASON = 4096, 200
 REQUEST_SECONDS = 5.0
-AT_ONCE = 64
+AT_ONCE, AT_ONCE_OF_ONE = 64, 8  # connections: in all, and of one workspace where those have users of their own
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Holds:
         self._clock = clock
         self._signer = signer
         self._longest = timedelta(seconds=max_seconds)
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._open: Counter[int] = Counter()  # connections by their user
 
     def provide(self, w: Workspace) -> Mapping[str, str]:
         """What a workspace gets to know at its start."""
@@ -80,22 +84,39 @@ class Holds:
         return held.keep_awake_until
 
     @contextlib.asynccontextmanager
-    async def serving(self, socket: pathlib.Path) -> AsyncIterator[None]:
+    async def serving(self, door: pathlib.Path) -> AsyncIterator[None]:
         """Everybody may knock; the token opens. A former leader's socket is replaced."""
-        await asyncio.to_thread(_make_folder, socket.parent)
-        server = await asyncio.start_unix_server(self._serve, socket, limit=LONGEST_REQUEST)
-        await asyncio.to_thread(socket.chmod, 0o666)
+        await asyncio.to_thread(_make_folder, door.parent)
+        server = await asyncio.start_unix_server(self._serve, door, limit=LONGEST_REQUEST)
+        await asyncio.to_thread(door.chmod, 0o666)
         try:
             yield
         finally:
             server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, TimeoutError):
-            async with asyncio.timeout(REQUEST_SECONDS), self._places:
-                writer.write(json.dumps(await self._answer(reader)).encode() + b"\n")
-                await writer.drain()
-        writer.close()
+        """One workspace cannot take the others' places, and nobody all of our descriptors: too many are sent away."""
+        user = _user_of(writer)
+        with contextlib.suppress(ConnectionError, TimeoutError), self._place(user) as free:
+            if free:
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    writer.write(json.dumps(await self._answer(reader)).encode() + b"\n")
+                    await writer.drain()
+        writer.transport.abort() if not free else writer.close()
+
+    @contextlib.contextmanager
+    def _place(self, user: int) -> Iterator[bool]:
+        of_one = AT_ONCE if user == os.geteuid() else AT_ONCE_OF_ONE
+        if self._open.total() >= AT_ONCE or self._open[user] >= of_one:
+            yield False
+            return
+        self._open[user] += 1
+        try:
+            yield True
+        finally:
+            self._open[user] -= 1
+            if not self._open[user]:
+                del self._open[user]
 
     async def _answer(self, reader: asyncio.StreamReader) -> dict[str, str]:
         try:
@@ -105,6 +126,12 @@ class Holds:
         except ValueError:
             return {"error": "the request is too long"}
         return {"until": until.isoformat()}
+
+
+def _user_of(writer: asyncio.StreamWriter) -> int:
+    told = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    user: int = struct.unpack("=iII", told)[1]
+    return user
 
 
 def _make_folder(folder: pathlib.Path) -> None:

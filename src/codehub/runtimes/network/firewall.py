@@ -33,7 +33,7 @@ def inside(private: Iterable[Network], resolvers: Iterable[str], own: Iterable[s
     rows = "\n    ".join(lines)
     return (
         f"table inet {TABLE} {{\n"
-        f"  set {OWN} {{ type ipv4_addr\n{_elements(own)}  }}\n"
+        f"  set {OWN} {{ type ipv4_addr\n    flags interval\n    auto-merge\n{_elements(own)}  }}\n"
         f"  chain output {{\n    type filter hook output priority 0; policy accept;\n    {rows}\n  }}\n"
         "  chain input {\n    type filter hook input priority 0; policy drop;\n"
         '    iifname "lo" accept\n    ct state established,related accept\n  }\n'

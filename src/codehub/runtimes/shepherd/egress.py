@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from codehub import allowlist
 from codehub.clock import Clock, SystemClock
 from codehub.runtimes.network import rules
-from codehub.runtimes.shepherd import kernel
+from codehub.runtimes.shepherd import kernel, own_addresses
 
 HEAD_BYTES, HEAD_SECONDS = 32768, 20.0
 LOOKUP_SECONDS, CONNECT_SECONDS = 15.0, 15.0
@@ -49,12 +49,12 @@ def parse(head: bytes) -> Request:
         method, target, version = line.decode("ascii").split(" ")
         if method == "CONNECT":
             host, _, port = target.rpartition(":")
-            return Request(host.strip("[]"), _port(port), b"")
+            return Request(_host(host.removeprefix("[").removesuffix("]")), _port(port), b"")
         url = urlsplit(target)
-        host, number = url.hostname or "", url.port or 80
+        host, number = _host(url.hostname or ""), url.port or 80
     except ValueError:
         raise RefusedError(*NO_PROXY_REQUEST) from None
-    if url.scheme != "http" or not host:
+    if url.scheme != "http":
         raise RefusedError(*NO_PROXY_REQUEST)
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     kept = [
@@ -65,22 +65,16 @@ def parse(head: bytes) -> Request:
     return Request(host, number, b"\r\n".join([*first, *kept, b"Connection: close", b"", b""]))
 
 
+def _host(text: str) -> str:
+    if not allowlist.is_host(text):
+        raise ValueError(text)
+    return text
+
+
 def _port(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) < 65536:
         raise ValueError(text)
     return int(text)
-
-
-def is_own(address: allowlist.Address) -> bool:
-    """Is it one of this machine's own addresses, now? To those the kernel goes from the very same address."""
-    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((str(address), 9))  # sends nothing
-            used: str = probe.getsockname()[0]
-        except OSError:
-            return False
-    return ipaddress.ip_address(used) == address
 
 
 class Egress:
@@ -140,13 +134,17 @@ class Egress:
             raise RefusedError("403 Forbidden", f"{host}:{port} is not reached from here: {why}")
         trouble = "it has no address"
         for family, address in await self._look_up(host, port):
-            if why := self._rules.refuses_address(address) or ("it is this machine" if is_own(address) else None):
-                raise RefusedError("403 Forbidden", f"{host} ({address}) is not reached from a workspace: {why}")
             try:
+                if why := self._refuses(address):
+                    raise RefusedError("403 Forbidden", f"{host} ({address}) is not reached from a workspace: {why}")
                 return await _connected(family, str(address), port)
             except (OSError, TimeoutError) as e:
                 trouble = getattr(e, "strerror", None) or "it does not answer"
         raise RefusedError("502 Bad Gateway", f"{host}:{port} cannot be reached: {trouble}")
+
+    def _refuses(self, address: allowlist.Address) -> str | None:
+        own = "it is this machine"
+        return self._rules.refuses_address(address) or (own if own_addresses.is_own(address) else None)
 
     async def _look_up(self, host: str, port: int) -> list[tuple[int, allowlist.Address]]:
         loop = asyncio.get_running_loop()

@@ -196,23 +196,27 @@ def _listen_inside(inside: Inside) -> int:
     pid = os.fork()
     if pid == 0:
         try:
+            here.close()
             kernel.enter_network(inside.first)
             if not inside.has_loopback:
                 kernel.loopback_up()
-            with _bound() as listener:
-                listener.listen(BACKLOG)
-                socket.send_fds(there, [b"1"], [listener.fileno()])
+            listener = _bound()
+            listener.listen(BACKLOG)
+            there.send(f"1{listener.fileno()}".encode())
+            there.recv(1)  # until it has been taken
         except OSError as e:
             there.send(f"0{e.strerror or e}".encode())
         os._exit(0)
     there.close()
-    said, fds, _, _ = socket.recv_fds(here, 1000, 1)
-    here.close()
-    os.waitpid(pid, 0)
-    if not fds:
-        raise OSError(f"the workspace's network cannot be entered: {said[1:].decode(errors='replace')}")
-    os.set_inheritable(fds[0], False)
-    return fds[0]
+    try:
+        said = here.recv(1000).decode(errors="replace")
+        if not said.startswith("1"):
+            raise OSError(f"the workspace's network cannot be entered: {said[1:]}")
+        # Not sent as a message: how many descriptors may be on their way is counted by user, for all its workspaces.
+        return kernel.take_descriptor(pid, int(said[1:]))
+    finally:
+        here.close()
+        os.waitpid(pid, 0)
 
 
 def _bound() -> socket.socket:
