@@ -40,6 +40,7 @@ REFUSED = [
     ("perf_event_open", (298, 241), (0, 0, 0, 0, 0), errno.EPERM),
     ("userfaultfd", (323, 282), (0,), errno.EPERM),
     ("io_uring_setup", (425, 425), (1, 0), errno.ENOSYS),
+    ("io_setup", (206, 0), (1, 0), errno.ENOSYS),
     ("init_module", (175, 105), (0, 0, 0), errno.EPERM),
     ("kexec_load", (246, 104), (0, 0, 0, 0), errno.EPERM),
     ("reboot", (169, 142), (0, 0, 0, 0), errno.EPERM),

@@ -1,9 +1,10 @@
 """Which system calls a workspace cannot make: a filter for the kernel, assembled here byte by byte.
 
 Refused is what only an administrator needs, what has been a way out of sandboxes (nested user namespaces, io_uring,
-bpf, keys, userfaultfd), and what takes disk faster than it can be watched (preallocation). Everything else is as
-everywhere: IDEs, compilers, debuggers of one's own processes and Node work. `namespaces` and `enter` load it,
-bubblewrap is given it, `runtimes.limits` asks whether this machine has one.
+bpf, keys, userfaultfd), what takes disk faster than it can be watched (preallocation), and what the whole machine has
+one table of (`io_setup`; programs do without). Everything else is as everywhere: IDEs, compilers, debuggers of one's
+own processes and Node work. `namespaces` and `enter` load it, bubblewrap is given it, `runtimes.limits` asks whether
+this machine has one.
 """
 
 import ctypes
@@ -44,7 +45,7 @@ _NEVER_EPERM = """
 """
 _NEVER_ENOSYS = """
     io_uring_setup 425 425 425|io_uring_enter 426 426 426|io_uring_register 427 427 427|add_key 248 286 217
-    request_key 249 287 218|keyctl 250 288 219|memfd_secret 447 447 447|socketcall - 102 -
+    request_key 249 287 218|keyctl 250 288 219|memfd_secret 447 447 447|socketcall - 102 -|io_setup 206 245 0
 """
 _NESTED_EPERM = """
     setns 308 346 268|mount 165 21 40|umount - 22 -|umount2 166 52 39|pivot_root 155 217 41|chroot 161 61 51
