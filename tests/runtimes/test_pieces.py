@@ -98,7 +98,15 @@ LIMITS = Limits(memory_mb=64, processes=10, cpus=1.5, cpu_weight=50)
 @pytest.mark.parametrize(
     ("version", "controller", "expected"),
     [
-        (1, "memory", [("memory.limit_in_bytes", "67108864"), ("memory.memsw.limit_in_bytes", "67108864")]),
+        (
+            1,
+            "memory",
+            [
+                ("memory.limit_in_bytes", "67108864"),
+                ("memory.memsw.limit_in_bytes", "67108864"),
+                ("memory.kmem.tcp.limit_in_bytes", "16777216"),
+            ],
+        ),
         (1, "pids", [("pids.max", "10")]),
         (1, "cpu", [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "150000"), ("cpu.shares", "512")]),
         (

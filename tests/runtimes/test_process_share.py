@@ -50,6 +50,23 @@ while time.monotonic() < end: written += os.write(1, line * 100)
 open("written", "w").write(str(written))
 time.sleep(1000)
 """
+CONNECTIONS = """
+import socket
+server = socket.create_server(("127.0.0.1", 0), backlog=1000)
+held, total, piece = [], 0, bytes(1 << 20)
+while total < 700 << 20 and len(held) < 400:
+    client = socket.create_connection(server.getsockname())
+    held.append((client, server.accept()))
+    client.setblocking(False)
+    try:
+        while True: total += client.send(piece)
+    except BlockingIOError: pass
+print(total >> 20)
+"""
+FOLDERS = """
+import os
+os.makedirs("/run/ide/x/y"); os.chmod("/run/ide/x", 0); os.chmod(os.environ["HOME"], 0)
+"""
 PIPES = """
 import fcntl, os, time
 held = []
@@ -124,6 +141,32 @@ async def test_a_home_is_packed_when_all_large_pipes_are_taken(runtime: ProcessR
         assert [piece async for piece in worker.output()]
     holding.cancel()
     await asyncio.gather(holding, return_exceptions=True)
+
+
+async def test_what_lies_in_connections_is_memory_too(runtime: ProcessRuntime) -> None:
+    """By control groups only: an ordinary user's platform has nothing that could hold it."""
+    await running(runtime, workload(server(limits=ResourceLimits(memory_mb=256))))
+    result = await runtime.exec("w1", ["python3", "-c", CONNECTIONS], timeout_seconds=90)
+    if AS_ROOT and "memory" in (await runtime.limits()).controllers:
+        assert result.exit_code == 137 or int(result.output) < 400, result.output
+
+
+async def test_programs_of_the_home_do_not_set_the_limits(runtime: ProcessRuntime) -> None:
+    await running(runtime, workload(server(limits=ResourceLimits(processes=60))))
+    for name in ("prlimit", "setpriv"):
+        await runtime.put("w1", {f".local/bin/{name}": b"#!/bin/sh\necho of the home >&2\nexit 1\n"})
+    assert (await runtime.exec("w1", ["sh", "-c", "chmod 755 .local/bin/*"])).exit_code == 0
+    await runtime.stop("w1", 0)
+    await running(runtime, workload(server(limits=ResourceLimits(processes=60))))
+    assert b"of the home" not in b"".join([piece async for piece in runtime.logs("w1")])
+
+
+async def test_folders_that_were_closed_do_not_stop_the_next_start(runtime: ProcessRuntime) -> None:
+    await running(runtime, workload(server()))
+    assert (await runtime.exec("w1", ["python3", "-c", FOLDERS])).exit_code == 0
+    await runtime.stop("w1", 0)
+    await running(runtime, workload(server()))
+    assert (await runtime.exec("w1", ["touch", "note"])).exit_code == 0
 
 
 async def test_limits_are_really_on_what_runs(runtime: ProcessRuntime) -> None:

@@ -67,6 +67,8 @@ def settings(version: int, controller: str, limits: Limits) -> list[tuple[str, s
     quota = str(round(limits.cpus * PERIOD_US))
     rows: list[tuple[int, str, float, list[tuple[str, str]]]] = [
         (1, "memory", limits.memory_mb, [("memory.limit_in_bytes", memory), ("memory.memsw.limit_in_bytes", memory)]),
+        # Version 1 counts what lies in connections by itself, and not at all before it has a limit.
+        (1, "memory", limits.memory_mb, [("memory.kmem.tcp.limit_in_bytes", str(limits.memory_mb << 18))]),
         (1, "pids", limits.processes, [("pids.max", str(limits.processes))]),
         (1, "cpu", limits.cpus, [("cpu.cfs_period_us", str(PERIOD_US)), ("cpu.cfs_quota_us", quota)]),
         (1, "cpu", limits.cpu_weight, [("cpu.shares", str(max(2, limits.cpu_weight * 1024 // 100)))]),

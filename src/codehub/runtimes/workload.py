@@ -140,7 +140,7 @@ def _command(process: ProcessSpec, values: dict[str, str], room: Room, setting: 
     if uses_port(process.command):
         command = [*launch.helper("relay", values["socket"], values["port"]), *command]
     if setting.isolation.kind == BUBBLEWRAP:
-        setpriv = programs.find("setpriv", setting.data_dir) or "setpriv"
+        setpriv = programs.find("setpriv", setting.data_dir) or "/usr/bin/setpriv"
         command = [*sandbox.drop_rights(setpriv, room.uid), *command]
     return command
 

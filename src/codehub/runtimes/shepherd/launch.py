@@ -17,6 +17,7 @@ from codehub.runtimes.shepherd.spec import BUBBLEWRAP, NAMESPACES, UMASK, Spec
 
 PIPE_BYTES = 1 << 20
 F_SETPIPE_SZ = 1031
+PRLIMIT = ("/usr/bin/prlimit", "/bin/prlimit")  # never by the workspace's PATH, which begins in its own home
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,9 @@ def _bubblewrap(spec: Spec, go: int, tell: int) -> NoReturn:
     if spec.shares.filter:
         command += ["--seccomp", str(_filter(spec.shares.filter))]
     command += ["--"]
-    if spec.uid is None and spec.shares.own_processes:
-        command += ["prlimit", f"--nproc={spec.shares.own_processes}"]
+    prlimit = next(filter(os.path.exists, PRLIMIT), None)
+    if spec.uid is None and spec.shares.own_processes and prlimit:
+        command += [prlimit, f"--nproc={spec.shares.own_processes}"]
     command += spec.command
     os.execve(program, command, spec.environment)  # noqa: S606
 

@@ -14,6 +14,7 @@ import json
 import os
 import select
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -72,7 +73,7 @@ class Shepherd:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._lock = take_lock(spec)
-        os.close(os.open(spec.home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))  # gone meanwhile: do not start
+        open_home(spec)
         fresh_socket_dir(spec)
         self._log = LogFiles(spec.log_dir, spec.log_max_bytes)
         self._rate = LogRate(spec.shares.log_rate, max(CHUNK, spec.log_max_bytes))
@@ -238,10 +239,29 @@ def fresh_socket_dir(spec: Spec) -> None:
 
 
 def remove(folder: str) -> None:
-    """Somebody else filled it, so by `rm`: however deep, and without following links."""
-    pid = os.posix_spawnp("rm", ["rm", "-rf", "--one-file-system", "--", folder], {"PATH": os.defpath})
+    """Somebody else filled it, so by `rm`: however deep, and without following links. Closed folders are opened."""
+    remove = ("rm", "-rf", "--one-file-system", "--", folder)
+    if not _succeeds(*remove):
+        _succeeds("chmod", "-R", "u+rwx", "--", folder)
+        _succeeds(*remove)
+
+
+def _succeeds(*command: str) -> bool:
+    pid = os.posix_spawnp(command[0], command, {"PATH": os.defpath})
     with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
+        return os.waitpid(pid, 0)[1] == 0
+    return not os.path.lexists(command[-1])
+
+
+def open_home(spec: Spec) -> None:
+    """It must be there, or we do not start. Closed by its owner, nothing could begin in it: it is opened again."""
+    home = os.open(spec.home, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        mode = stat.S_IMODE(os.fstat(home).st_mode)
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(f"/proc/self/fd/{home}", mode | stat.S_IRWXU)
+    finally:
+        os.close(home)
 
 
 def write_json(path: str, values: dict[str, Any]) -> None:
