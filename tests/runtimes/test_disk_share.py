@@ -41,6 +41,24 @@ for number in range(200_000):
     os.close(os.open(f"f{number}", os.O_CREAT | os.O_WRONLY))
     if number % 20 == 0: time.sleep(0.004)
 """
+# As fast as it can, in a home that takes long to be measured; done long before that has been done over and over.
+BURST = """
+import os, time
+piece = os.urandom(1 << 20)
+for number in range(28):
+    with open(f"burst{number}", "wb", buffering=0) as file:
+        for _ in range(50): file.write(piece)
+time.sleep(15)
+"""
+CLOSED = """
+import os, time
+for number in range(1000):
+    os.mkdir(f"d{number}")
+    with open(f"d{number}/file", "wb", buffering=0) as file:
+        os.chmod(f"d{number}", 0)
+        file.write(os.urandom(1 << 20) * 2)
+    time.sleep(0.02)
+"""
 KILLED = 137
 
 
@@ -72,6 +90,32 @@ async def test_a_home_and_its_sockets_folder_do_not_grow_beyond_their_limit(
     assert (await _run(runtime, FILL, folder, str(MOST_MB))).exit_code == KILLED
     assert b"can be emptied" in await log_has(runtime, "w1", b"ended: its home is at its limit")
     await _still_serves_and_can_be_emptied(runtime, folder)
+
+
+async def test_many_files_do_not_hide_a_burst_from_the_limit(runtime: ProcessRuntime) -> None:
+    """The longer a home takes to be measured, the more could be written until then."""
+    await runtime.create_volume("w1", "g1")
+    _many_files(runtime.volume_path("w1"), 40_000)
+    await running(runtime, workload(server(limits=ResourceLimits(disk_mb=300))))
+    fill = await runtime.exec("w1", ["sh", "-c", "head -c 280M /dev/urandom > first"])
+    assert fill.exit_code == 0
+    assert (await _run(runtime, BURST)).exit_code == KILLED
+    await _still_serves_and_can_be_emptied(runtime, "first")
+
+
+def _many_files(home: pathlib.Path, count: int) -> None:
+    for folder in range(count // 1000):
+        (home / f"many{folder}").mkdir()
+        for number in range(1000):
+            os.close(os.open(f"{home}/many{folder}/{number}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
+
+
+async def test_folders_that_are_closed_count(runtime: ProcessRuntime) -> None:
+    await running(runtime, workload(server(limits=ResourceLimits(disk_mb=LIMIT_MB))))
+    assert (await _run(runtime, CLOSED)).exit_code == KILLED
+    assert await runtime.disk_usage("w1") > LIMIT_MB << 19
+    assert (await runtime.exec("w1", ["chmod", "-R", "u+rwx", "."])).exit_code == 0
+    await _still_serves_and_can_be_emptied(runtime)
 
 
 async def test_files_without_a_name_count(runtime: ProcessRuntime) -> None:

@@ -77,7 +77,7 @@ async def put(home: pathlib.Path, meta: Meta, contents: Mapping[str, bytes]) -> 
 async def disk_usage(home: pathlib.Path, seconds: float) -> int:
     """Blocks really taken. By `du`: a home can be deeper than Python can go, and a process can be ended when late."""
     process = await asyncio.create_subprocess_exec(
-        *("du", "-s", "-x", "--block-size=1", "--", str(home)),
+        *launch.helper("measuring", str(home)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,  # files that vanish meanwhile

@@ -16,6 +16,7 @@ from codehub.runtimes.shepherd.measuring import Measuring
 from codehub.runtimes.shepherd.members import Members
 from codehub.runtimes.shepherd.share_rules import Level, Reach, Room, Sample
 from codehub.runtimes.shepherd.shares import Shares
+from codehub.runtimes.shepherd.writers import Writers
 
 ANYWAY_SECONDS = 600.0  # what one deletes hides what another writes: measured now and then all the same
 
@@ -34,10 +35,12 @@ class DiskWatch:
         self._measuring = Measuring(folders)
         self._used: Room | None = None  # at the last measurement
         self._least = Room(0, 0)  # the smallest it was while it was too large
-        self._gone = Room(0, 0)  # from the file system since then
+        self._gone = Room(0, 0)  # from the file system since the latest measurement began
+        self._gone_before = Room(0, 0)  # while one is under way: between its begin and that of the one before
+        self._writers = Writers(members)
         self._free = _free(self._places)
         self._before: dict[int, Sample] = {}
-        self._looked_at = self._measured_at = self._sampled_at = now_seconds()
+        self._looked_at = self._measured_at = now_seconds()
         self._strikes = 0
         self._settling = False
         self._said: set[str] = set()
@@ -50,14 +53,15 @@ class DiskWatch:
         """Seconds until the next look."""
         free = _free(self._places)
         gone = Room(max(0, self._free.bytes - free.bytes), max(0, self._free.files - free.files))
-        self._gone = Room(self._gone.bytes + gone.bytes, self._gone.files + gone.files)
+        self._gone = _sum(self._gone, gone)
         self._free = free
         level = rules.level(free, self._reserve)
+        self._suspect()
         self._measure(level)
         if level and rules.grew(Room(0, 0), gone):
             self._defend(level)
         elif not level:
-            self._before = {} if not self._measuring.under_way else self._before
+            self._before = {}
         return self._pause(free)
 
     def _pause(self, free: Room) -> float:
@@ -67,21 +71,35 @@ class DiskWatch:
 
     def _at_most(self) -> Room:
         """The home, should everything that went from the file system have gone there."""
-        used = self._used or Room(0, 0)
-        return Room(used.bytes + self._gone.bytes, used.files + self._gone.files)
+        return _sum(self._used or Room(0, 0), self._gone_before, self._gone)
+
+    def _suspect(self) -> None:
+        """Who writes is looked at before the home's size is known: by then they could be done."""
+        if not rules.beyond(self._at_most(), self._limit):
+            self._writers.calm()
+            return
+        gone = _sum(self._gone_before, self._gone)
+        if paused := self._writers.look(self._used or Room(0, 0), gone, self._limit):
+            self._say(f"{_processes(paused)} made to wait: the home is measured, for it may be at its limit")
 
     def _measure(self, level: Level) -> None:
         if self._measuring.under_way:
-            if (used := self._measuring.result()) is not None:
-                unnamed = self._members.unnamed(self._devices) if self._used else 0
-                self._measured(Room(used.bytes + unnamed, used.files))
+            self._collect()
             return
-        now = now_seconds()
-        if now >= self._measuring.rested_at and self._due(level, now):
-            self._gone = Room(0, 0)
-            if self._used is not None:
-                self._before, self._sampled_at = self._members.samples(), now_seconds()
+        urgent = self._writers.waiting or (self._writers.active and rules.beyond(self._at_most(), self._limit))
+        if self._measuring.rested(urgent=urgent) and self._due(level, now_seconds()):
+            self._gone_before, self._gone = _sum(self._gone_before, self._gone), Room(0, 0)
+            self._writers.begin()
             self._measuring.begin()
+
+    def _collect(self) -> None:
+        if (used := self._measuring.result()) is not None:
+            unnamed = self._members.unnamed(self._devices) if self._used else 0
+            self._gone_before = Room(0, 0)
+            self._measured(Room(used.bytes + unnamed, used.files))
+            self._writers.measured()
+        elif not self._measuring.under_way:  # it could not be done: the next one will
+            self._writers.let_go()
 
     def _due(self, level: Level, now: float) -> bool:
         if self._used is None:
@@ -104,7 +122,8 @@ class DiskWatch:
             self._strikes, self._least = 0, Room(0, 0)
             return
         self._least = _smaller(self._least, used) if self._least.files else _smaller(used, before)
-        if self._settling:  # what was written while it was measured the last time, by somebody who is gone
+        if self._settling and not self._writers.waiting:
+            # What was written while it was measured the last time, by somebody who is gone.
             self._settling = False
         elif rules.grew(before, used) or rules.crept(self._least, used):
             self._least = used
@@ -138,12 +157,8 @@ class DiskWatch:
 
     def _strike(self, reach: Reach, why: str) -> None:
         """End who writes; should it go on growing all the same, a larger circle."""
-        after = self._members.samples()
-        wrote = rules.writers(self._before, after, rules.GROWN_BYTES)
-        wrote = wrote or rules.makers(self._before, after, now_seconds() - self._sampled_at)
-        self._before = after
         self._strikes += 1
-        self._settling = self._end(reach, wrote, after, why)
+        self._settling = self._end(reach, self._writers.found(), self._members.samples(), why)
 
     def _defend(self, level: Level) -> None:
         """The file system is below the platform's reserve, and less is free than at the last look."""
@@ -168,7 +183,7 @@ class DiskWatch:
             return True
         ended = self._members.end(rules.whom(reach, there, self._members.spared, wrote))
         if ended:
-            self._say(f"{ended} process{'es were' if ended > 1 else ' was'} ended: {why}")
+            self._say(f"{_processes(ended)} ended: {why}")
         return bool(ended)
 
     def _write_down(self, used: Room) -> None:
@@ -178,6 +193,14 @@ class DiskWatch:
                 json.dump(vars(used), file)
                 file.flush()
                 os.replace(f"{self._shares.usage_file}.new", self._shares.usage_file)  # noqa: PTH105
+
+
+def _processes(count: int) -> str:
+    return f"{count} processes were" if count > 1 else "1 process was"
+
+
+def _sum(*rooms: Room) -> Room:
+    return Room(sum(room.bytes for room in rooms), sum(room.files for room in rooms))
 
 
 def _smaller(one: Room, other: Room) -> Room:

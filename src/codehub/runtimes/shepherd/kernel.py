@@ -119,6 +119,15 @@ def map_user(inside_uid: int, inside_gid: int, outside_uid: int, outside_gid: in
             file.write(text)
 
 
+def open_closed_folders() -> None:
+    """See into folders of our own that have been closed, as root does. For a process that only looks, and then ends."""
+    uid, gid = os.geteuid(), os.getegid()
+    with contextlib.suppress(OSError):  # without user namespaces they stay closed
+        if uid != 0:
+            unshare(CLONE_NEWUSER)
+            map_user(0, 0, uid, gid)
+
+
 def enter_network(pid: int) -> None:
     """The network namespace of a process, with the rights to change it; for an ordinary user, in its user namespace."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)

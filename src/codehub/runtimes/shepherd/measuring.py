@@ -6,11 +6,14 @@ a large home over and over never takes more than a small part of a core.
 
 import contextlib
 import os
+from typing import NoReturn
 
+from codehub.runtimes.shepherd import kernel
 from codehub.runtimes.shepherd.kernel import now_seconds
 from codehub.runtimes.shepherd.share_rules import Room
 
 PART_OF_A_CORE = 20  # it rests so many times as long as it took
+PART_WHEN_URGENT = 2  # the same, while the home could be beyond its limit
 SHORTEST_REST = 0.25
 PAUSE = 0.05  # between looks whether it is done
 
@@ -20,38 +23,29 @@ class Measuring:
         self._folders = folders
         self._fd = -1
         self._text = b""
-        self._began = 0.0
-        self.rested_at = 0.0  # when the next one may begin
+        self._began = self._ended = self._took = 0.0
 
     @property
     def under_way(self) -> bool:
         return self._fd >= 0
 
+    def rested(self, *, urgent: bool) -> bool:
+        """May the next one begin?"""
+        parts = PART_WHEN_URGENT if urgent else PART_OF_A_CORE
+        return now_seconds() >= self._ended + max(SHORTEST_REST, self._took * parts)
+
     def begin(self) -> None:
-        """Two figures, so two runs: one after the other, in one process group of the lowest priority."""
         reading, writing = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(reading, False)
-        script = (
-            'nice -n 19 du -scx --block-size=1 -- "$@" | tail -n 1; nice -n 19 du -scx --inodes -- "$@" | tail -n 1'
-        )
-        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         try:
-            os.posix_spawnp(
-                "sh",
-                ["sh", "-c", script, "measure", *self._folders],
-                {"PATH": os.defpath, "LC_ALL": "C"},
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, nothing, 0),
-                    (os.POSIX_SPAWN_DUP2, writing, 1),
-                    (os.POSIX_SPAWN_DUP2, nothing, 2),
-                ],
-            )
+            child = os.fork()
         except OSError:
             os.close(reading)
-            return
-        finally:
             os.close(writing)
-            os.close(nothing)
+            return
+        if child == 0:
+            _become_du(self._folders, writing)
+        os.close(writing)
         self._fd, self._text, self._began = reading, b"", now_seconds()
 
     def result(self) -> Room | None:
@@ -66,9 +60,30 @@ class Measuring:
         os.close(self._fd)
         self._fd = -1
         now = now_seconds()
-        self.rested_at = now + max(SHORTEST_REST, (now - self._began - PAUSE) * PART_OF_A_CORE)
+        self._ended, self._took = now, max(0.0, now - self._began - PAUSE)
         try:
             size, files = (int(line.split()[0]) for line in self._text.splitlines())
         except ValueError:
             return None
         return Room(size, files)
+
+
+def _become_du(folders: list[str], output: int) -> NoReturn:
+    """Two figures, so two runs: one after the other, at the lowest priority."""
+    try:
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for fd, place in ((nothing, 0), (output, 1), (nothing, 2)):
+            os.dup2(fd, place)
+        os.nice(19)
+        kernel.open_closed_folders()
+        script = 'du -scx --block-size=1 -- "$@" | tail -n 1; du -scx --inodes -- "$@" | tail -n 1'
+        environment = {"PATH": os.defpath, "LC_ALL": "C"}
+        os.execve("/bin/sh", ["sh", "-c", script, "measure", *folders], environment)  # noqa: S606
+    finally:
+        os._exit(1)
+
+
+def main(arguments: list[str]) -> None:
+    """Started by `inside`: one `du` of one folder, which sees into closed ones too."""
+    kernel.open_closed_folders()
+    os.execvpe("du", ["du", "-s", "-x", "--block-size=1", "--", *arguments], {"PATH": os.defpath})  # noqa: S606

@@ -118,15 +118,23 @@ def crept(least: Room, after: Room) -> bool:
     return after.bytes - least.bytes >= GRACE_BYTES or after.files - least.files >= GRACE_FILES
 
 
-def writers(before: Mapping[int, Sample], after: Mapping[int, Sample], least: int) -> set[int]:
-    """Processes that wrote so much between two looks. One that is new wrote all it has written."""
-    found = set()
+def written(before: Mapping[int, Sample], after: Mapping[int, Sample]) -> dict[int, int]:
+    """What each wrote between two looks. One that is new wrote all it has written."""
+    found = {}
     for pid, sample in after.items():
         earlier = before.get(pid)
         same = earlier is not None and earlier.started == sample.started
-        if sample.written - (earlier.written if earlier and same else 0) >= least:
-            found.add(pid)
+        found[pid] = max(0, sample.written - (earlier.written if earlier and same else 0))
     return found
+
+
+def writers(before: Mapping[int, Sample], after: Mapping[int, Sample], least: int) -> set[int]:
+    return {pid for pid, size in written(before, after).items() if size >= least}
+
+
+def overfills(used: Room, more: int, limit: Room) -> bool:
+    """Would so many bytes more be clearly too much? What an editor saves never is."""
+    return bool(limit.bytes) and more >= GRACE_BYTES and used.bytes + more > limit.bytes + GRACE_BYTES
 
 
 def makers(before: Mapping[int, Sample], after: Mapping[int, Sample], seconds: float) -> set[int]:
