@@ -310,6 +310,22 @@ async def test_terminals_work_and_are_ones_own(neighbours: Neighbours) -> None:
     assert await neighbours.alice_sees(script) == "/dev/pts/0 ['0', 'ptmx']\n"
 
 
+async def test_one_workspace_can_not_take_everybodys_terminals(neighbours: Neighbours) -> None:
+    script = """
+import os
+pairs = []
+try:
+    while len(pairs) < 1000: pairs.append(os.openpty())
+except OSError: pass
+print(len(pairs))
+"""
+    made = int(await neighbours.alice_sees(script))
+    record = records.read(neighbours.data_dir / "workspaces" / "running" / "alices.json")
+    assert record
+    # Bubblewrap makes its terminals itself and cannot be told how many: one reason why it is only the second choice.
+    assert made < 300 or record.isolation == "bubblewrap"
+
+
 async def test_a_link_in_the_sockets_place_is_not_followed(short_lived: Neighbours) -> None:
     """Whoever connects for alice must not be led to bob's IDE, which only they can reach."""
     assert short_lived.bob.address.socket

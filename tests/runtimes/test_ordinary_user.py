@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 NAMES = ("isolation", "refusals", "pieces", "disk_share", "process_share", "seccomp")
 ISOLATION = tuple(f"tests/runtimes/test_{name}.py" for name in NAMES)
 # What keeps people apart, as it is done by default, every time; the whole contract and the other way in `make soak`.
-OTHER = ("-k", "not namespaces") if shutil.which("bwrap") else ()
+OTHER = ("-k", "not bubblewrap")
 FILES = [
     pytest.param((*ISOLATION, *OTHER), id="isolation"),
     pytest.param((*ISOLATION, "tests/contracts"), marks=pytest.mark.soak, id="all"),

@@ -57,7 +57,7 @@ async def test_bubblewrap_that_is_insisted_on_must_be_there(without_bubblewrap: 
         assert await runtime.containers() == {}
 
 
-async def test_without_bubblewrap_namespaces_are_taken(without_bubblewrap: None) -> None:
+async def test_namespaces_are_taken_with_nothing_installed(without_bubblewrap: None) -> None:
     async with fresh_runtime("auto") as (runtime, _):
         assert (await runtime.isolation()).kind == "namespaces"
 

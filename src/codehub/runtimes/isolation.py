@@ -48,10 +48,10 @@ def find(config: RuntimeConfig, machine: Machine) -> Isolation:
     if config.isolation == PLAIN:
         return Isolation(PLAIN, "CODEHUB_ISOLATION=none: workspaces can reach each other")
     found = []
-    if config.isolation in {"auto", BUBBLEWRAP}:
-        found.append(_bubblewrap(config, machine))
-    if config.isolation in {"auto", NAMESPACES} and not any(way.kind for way in found):
+    if config.isolation in {"auto", NAMESPACES}:  # first: only there can terminals and files of /tmp be counted
         found.append(_namespaces(config, machine))
+    if config.isolation in {"auto", BUBBLEWRAP} and not any(way.kind for way in found):
+        found.append(_bubblewrap(config, machine))
     working = next((way for way in found if way.kind), None)
     return working or Isolation(None, "; ".join(way.reason for way in found))
 

@@ -154,7 +154,7 @@ class RuntimeConfig(ShareConfig):
     isolation: str = setting(
         "CODEHUB_ISOLATION",
         "auto",
-        "How workspaces are kept apart: auto takes bubblewrap, else namespaces, else lets only admins start one; "
+        "How workspaces are kept apart: auto takes namespaces, else bubblewrap, else lets only admins start one; "
         "bubblewrap or namespaces insist on one; none runs them unprotected.",
         check=one_of("auto", "bubblewrap", "namespaces", "none"),
     )

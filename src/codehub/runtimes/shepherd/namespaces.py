@@ -22,6 +22,7 @@ from codehub.runtimes.shepherd.spec import UMASK, Mount, Spec
 
 COULD_NOT = 125  # exit code for a sandbox that could not be built
 LEAST_FILES = 65_536
+TERMINALS = 256  # of one workspace; the machine has 4096 for all
 NODES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 
@@ -196,7 +197,7 @@ def _devices(target: str) -> None:
     for name, link in LINKS.items():
         os.symlink(link, f"{target}/{name}")
     os.mkdir(f"{target}/pts", 0o755)
-    options = "newinstance,ptmxmode=0666,mode=0620"
+    options = f"newinstance,ptmxmode=0666,mode=0620,max={TERMINALS}"
     kernel.mount("devpts", f"{target}/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, options)
     os.symlink("pts/ptmx", f"{target}/ptmx")
     os.mkdir(f"{target}/shm", 0o755)
