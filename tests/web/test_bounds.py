@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import unicodedata
 from collections import Counter
 from collections.abc import AsyncIterator
 
@@ -233,11 +234,38 @@ BAD = [
     "a\u200db",
     "Lab\U000e0041",
     "a\u2028b",
+    "\u2800",
+    "Lab\u2800",
+    "\ufe0f",
+    "a\ufe0f",
+    "葛\U000e0100",
+    "a\u034fb",
+    "a\u17b4b",
+    "\u115f\u1160",
+    "Lab\uffa0",
+    "\u0301" * 40,
+    "a" + "\u0301" * 6,
+    "Lab\U0001d159",
 ]
-GOOD = ["데이터 분석 기초", "ㄱㄴㄷ", "Übung №3 — α≤β", "👩‍💻 실습", "❤️‍🔥", "👩🏽‍🚀", "שלום", "नमस्ते"]
+BLANK = [" ", "\u00a0", "\u3000 ", "\u0301"]
+GOOD = [
+    "데이터 분석 기초",
+    "ㄱㄴㄷ",
+    "Übung №3 — α≤β",
+    "👩‍💻 실습",
+    "❤️‍🔥",
+    "👩🏽‍🚀",
+    "שלום",
+    "नमस्ते",
+    "1️⃣ ©️",
+    "☎︎",
+    "Lab\u00a03",
+    "tiếng Việt",
+    "ที่นี่",
+]
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", [*BAD, *BLANK])
 async def test_names_that_look_like_others_are_refused(site: Site, name: str) -> None:
     async with program(site, "mina") as mina:
         id_ = await workspace(mina)
@@ -252,10 +280,30 @@ async def test_names_that_look_like_others_are_refused(site: Site, name: str) ->
                 assert (answer.status, [e["field"] for e in problem["errors"]]) == (400, [field])
     form = {"name": name}
     async with site.browser("mina") as browser, browser.post(f"/do/{id_}/rename", data=form) as answer:
-        # What would begin a new line is a space to a form.
-        assert ("problem=NAME" in str(answer.url)) == (name.split() == [name])
+        # What would begin a new line is a space to a form, and spaces alone are no name.
+        assert ("problem=NAME" in str(answer.url)) == (name.split() in ([name], []))
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_names_in_any_language_are_fine(name: str) -> None:
     assert names.complaint(name) is None
+
+
+async def test_letters_that_were_taken_apart_are_kept_whole(site: Site) -> None:
+    """macOS does that to Korean; both look the same, and a name has at most a hundred letters either way."""
+    whole = "데이터 분석 " * 14
+    apart = unicodedata.normalize("NFD", whole)
+    assert len(apart) > 100
+    async with program(site, "mina") as mina:
+        async with mina.post("/api/v1/workspaces", json={**LAB, "name": apart}) as answer:
+            assert (answer.status, (await answer.json())["name"]) == (201, whole)
+        async with mina.post("/api/v1/workspaces", json={**LAB, "name": whole + "데이터"}) as answer:
+            assert answer.status == 400
+        async with mina.post("/api/v1/users/mina/tokens", json={"label": apart}) as answer:
+            assert (answer.status, (await answer.json())["label"]) == (201, whole)
+    async with site.browser("mina") as browser:
+        form = {"name": apart, "template": "terminal"}
+        async with browser.post("/do/create", data=form, allow_redirects=False) as answer:
+            assert answer.status == 303
+        async with browser.get("/api/v1/workspaces") as answer:
+            assert {w["name"].strip() for w in (await answer.json())["items"]} == {whole.strip()}

@@ -183,7 +183,7 @@ def _code(error: CodeHubError) -> str:
 
 
 def _name(form: Form) -> str:
-    name = " ".join(form.get("name", "").split())
+    name = names.composed(" ".join(form.get("name", "").split()))
     if not 1 <= len(name) <= NAME_LENGTH or names.complaint(name):
         raise InvalidRequestError("1 to 100 characters", field="name")
     return name

@@ -37,6 +37,11 @@ def _text(value: Any) -> Any:
     return value
 
 
+def _composed(value: Any) -> Any:
+    """Before its length is looked at."""
+    return names.composed(value) if isinstance(value, str) else value
+
+
 def _legible(value: str) -> str:
     if complaint := names.complaint(value):
         raise ValueError(complaint)
@@ -45,5 +50,10 @@ def _legible(value: str) -> str:
 
 Whole = BeforeValidator(_whole)
 # What people call something: one line, all of which is seen.
-Line = Annotated[str, AfterValidator(_legible), Field(json_schema_extra={"pattern": names.PATTERN})]
+Line = Annotated[
+    str,
+    BeforeValidator(_composed),
+    AfterValidator(_legible),
+    Field(json_schema_extra={"pattern": names.PATTERN}),
+]
 Moment = Annotated[AwareDatetime, BeforeValidator(_text), Field(json_schema_extra={"maxLength": LONGEST_MOMENT})]
