@@ -59,14 +59,15 @@ def resident() -> int:
 
 async def test_cookies_of_strangers_are_not_remembered(lab: Lab) -> None:
     w = await lab.running()
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(lab.url.rpartition(":")[2]))
-    host = lab.origin(w.id).removeprefix("http://")
+    host, port = lab.origin(w.id).removeprefix("http://"), int(lab.url.rpartition(":")[2])
 
     async def ask(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
         cookie = f"n={number:030000d}; codehub-pass=x"
         writer.write(f"GET /w/{w.id}/api HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n\r\n".encode())
         assert b" 401 " in await reader.readuntil(b"\r\n\r\n")
         await reader.readuntil(b"}")
+        writer.close()
 
     for number in range(100):
         await ask(number)
@@ -74,7 +75,6 @@ async def test_cookies_of_strangers_are_not_remembered(lab: Lab) -> None:
     for number in range(100, 2100):
         await ask(number)
     assert resident() - before < 16 << 20  # a quarter of what came
-    writer.close()
 
 
 async def test_the_limits_of_those_who_are_logged_in_are_their_own(lab: Lab) -> None:

@@ -20,7 +20,9 @@ UNKNOWN = -1
 
 
 class Connection(Reader):
-    __slots__ = ("_buffer", "_eof", "_source", "_unsent", "deadline", "engine", "holder", "since", "write_paused")
+    __slots__ = (
+        "_at", "_buffer", "_eof", "_source", "_unsent", "deadline", "engine", "holder", "since", "write_paused",
+    )  # fmt: skip
 
     _source: "Source"
     holder: str  # who counts for it: an address, or a person as soon as one is known
@@ -32,6 +34,7 @@ class Connection(Reader):
         self.since = engine.now  # when it last achieved something
         self.write_paused = False  # the client does not take what we have for it
         self._buffer = b""  # what came and is not understood yet
+        self._at = 0  # it begins here: to cut off every request that was read would be to copy the others each time
         self._eof = False  # the client sends nothing any more
         self._unsent = UNKNOWN  # bytes the client had not taken when we last looked
 
@@ -52,13 +55,19 @@ class Connection(Reader):
         return str(name[0]).removeprefix("::ffff:") if isinstance(name, tuple) else ""
 
     def _keep_for_later(self, data: bytes) -> None:
-        self._buffer += data
+        self._buffer = self._take_buffer() + data
         if len(self._buffer) > self.engine.limits.low_water:
             self.pause_reading()
 
     def _take_buffer(self) -> bytes:
         data, self._buffer = self._buffer, b""
+        if self._at:
+            data, self._at = data[self._at :], 0
         return data
+
+    def _waiting(self) -> int:
+        """Bytes that came and are not understood yet."""
+        return len(self._buffer) - self._at
 
     def _reads_on(self) -> bool:
         """Has the client taken something of what it was sent, since we last looked? Nobody knows at the first look."""

@@ -42,20 +42,16 @@ class Client(Exchange):
     def data_received(self, data: bytes) -> None:
         state = self.state
         if state is HEAD:
-            if self._buffer:
-                data, self._buffer = self._buffer + data, b""
-            if self._partial is None:
-                self._read(data)
+            if self._buffer:  # earlier requests wait for their turn
+                self._keep_for_later(data)
+            elif self._partial is None:
+                self._read(data, 0)
             else:
                 self._read_on(self._partial, data)
         elif state is BODY:
-            rest = self._pass_body(data)
-            if rest:
-                self._keep_for_later(rest)
+            self._pass_body(data)
         elif state is FIRST:
-            rest = self._pass_first(data)
-            if rest:
-                self._keep_for_later(rest)
+            self._pass_first(data)
         elif state is not GONE:
             self._keep_for_later(data)
 
@@ -65,7 +61,7 @@ class Client(Exchange):
         if self.state is ANSWER or (self.state is HELD and self._body is None):
             self.deadline = self.engine.now + self.engine.limits.half_closed_seconds
             return True
-        if self.state is HELD or self.write_paused:
+        if self.state is HELD or self.write_paused or self._buffer:
             return True  # its body, or further requests, may be in the buffer
         self._let_go()
         self.state = GONE
@@ -73,30 +69,49 @@ class Client(Exchange):
 
     # Requests.
 
-    def _read(self, data: bytes) -> None:
-        """All requests in the data whose turn it is; the rest is kept."""
+    def _read(self, data: bytes, at: int) -> None:
+        """The request that begins there. What follows it is kept, and a further request waits for its turn."""
         limits, empty_lines = self.engine.limits, 0
-        while data and self.state is HEAD and not self.write_paused:
-            end = data.find(b"\r\n\r\n")
-            if end < 0 or end > limits.head_bytes:
-                if data == b"\r\n":  # the next request may take its time
+        while True:
+            end = data.find(b"\r\n\r\n", at)
+            if end < 0 or end - at > limits.head_bytes:
+                if len(data) == at + 2 and data.endswith(b"\r\n"):  # the next request may take its time
                     return
                 self._partial = Partial()
-                self._read_on(self._partial, data)
+                self._read_on(self._partial, data[at:])
                 return
             try:
-                head = framing.request(data[:end], limits.head_fields)
+                head = framing.request(data[at:end], limits.head_fields)
+                break
             except RefusalError as refusal:
-                if data.startswith(b"\r\n") and empty_lines < EMPTY_LINES:
-                    data = data[2:]
+                if data.startswith(b"\r\n", at) and empty_lines < EMPTY_LINES:
+                    at += 2
                     empty_lines += 1
                     continue
                 self.engine.counters.refused(Refusal.MALFORMED)
-                self._refuse_head(refusal.status, refusal.detail, head_only=data.startswith(b"HEAD "))
+                self._refuse_head(refusal.status, refusal.detail, head_only=data.startswith(b"HEAD ", at))
                 return
-            data = self._begin(head, data[end + 4 :])
-        if data:
-            self._keep_for_later(data)
+        if end + 4 < len(data):
+            self._buffer, self._at = data, end + 4
+        self._begin(head)
+        if self._buffer:
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        """Nothing more is read while the next request is here already: it is answered in a later round of the loop."""
+        if self.state is GONE:
+            return
+        if len(self._buffer) - self._at > self.engine.limits.low_water:
+            self.pause_reading()
+        if self._is_stranger():
+            self.engine.crowd.keep(self, len(self._buffer))
+        if self.state is HEAD and not self.write_paused:
+            self.pause_reading()
+            self.engine.pipelines.add(self)
+
+    def take_turn(self) -> None:
+        """Called by `turns` in a later round."""
+        self._next()
 
     def _read_on(self, partial: Partial, data: bytes) -> None:
         """In a head that did not come whole."""
@@ -111,7 +126,7 @@ class Client(Exchange):
         if complete and found.find(b"\r\n\r\n", 0, limits.head_bytes + 4) >= 0:
             self._partial = None
             self.engine.crowd.keep(self, 0)
-            self._read(bytes(found))
+            self._read(bytes(found), 0)
         elif len(found) > limits.head_bytes:
             self._partial = None
             self.engine.counters.refused(Refusal.MALFORMED)
@@ -121,8 +136,8 @@ class Client(Exchange):
             if self._is_stranger():
                 self.engine.crowd.keep(self, len(found))
 
-    def _begin(self, head: RequestHead, data: bytes) -> bytes:
-        """A request has come; returns what is left of the data."""
+    def _begin(self, head: RequestHead) -> None:
+        """A request has come; what came after its head is in the buffer."""
         self.head = head
         head.peer = self._source.address
         head.principal = ""
@@ -136,43 +151,43 @@ class Client(Exchange):
             log.exception("No decision about a request")
             decision = OUR_MISTAKE
         if type(decision) is Forward:
-            return self._go(decision, data)
-        if type(decision) is Answer:
+            self._go(decision)
+        elif type(decision) is Answer:
             self._answer(decision)
-            return data if self.state is HEAD else b""
-        assert type(decision) is Hold  # noqa: S101
-        self._wait(self._hold(decision))
-        return data
+        else:
+            assert type(decision) is Hold  # noqa: S101
+            self._wait(self._hold(decision))
 
-    def _go(self, forward: Forward, data: bytes) -> bytes:
+    def _go(self, forward: Forward) -> None:
         self.forward = forward
         head = self.head
         who = head.principal
         if not who:
             if self._body is not None and self._first is None:
-                return self._begin_first(data)
+                self._begin_first()
+                return
             who = self._source.asker(head)
         elif who != self.holder and not self._source.trusted and not self.engine.crowd.become(self, who):
             self.engine.counters.refused(Refusal.CONNECTIONS)
             self._keep = False
             self._answer(TOO_MANY)
-            return b""
+            return
         self._who = who
         self._pool = pool = self.engine.pool(forward.address)
         refusal = pool.enter(who, forward)
         if refusal is not None:
             self._excuse(refusal)
-            return data if self.state is HEAD else b""
+            return
         wire = headers.request(head, forward, self._source, self._first is not None)
         up = pool.take(repeatable=self._may_repeat())
         if up is not None:
-            return self._send(up, wire, data)
+            self._send(up, wire)
+            return
         self._wire = wire
         self._place = True
         self._wait(self._connect())
-        return data
 
-    def _send(self, up: "Upstream", wire: bytes, data: bytes) -> bytes:
+    def _send(self, up: "Upstream", wire: bytes) -> None:
         self.up = up
         up.begin(self, wire, self._who)
         self._wire = wire
@@ -184,13 +199,14 @@ class Client(Exchange):
             self.engine.crowd.keep(self, 0)
         if self._body is None:
             self._request_through()
-            return data
+            return
         self.state = BODY
         self._rearm()
-        return self._pass_body(data) if data else data
+        if self._buffer:
+            self._pass_body(self._take_buffer())
 
-    def _pass_body(self, data: bytes) -> bytes:
-        """Write what belongs to the body to the upstream; returns what follows it."""
+    def _pass_body(self, data: bytes) -> None:
+        """Write what belongs to the body to the upstream, and keep what follows it."""
         assert self.up is not None  # noqa: S101
         assert self._body is not None  # noqa: S101
         self._note_body(len(data))
@@ -201,11 +217,12 @@ class Client(Exchange):
         except RefusalError as refusal:
             self._let_go()
             self.refuse(refusal.status, refusal.detail)
-            return b""
+            return
         if self._body.done:
             self._body = None
             self._request_through()
-        return rest
+        if rest:
+            self._keep_for_later(rest)
 
     def _note_body(self, size: int) -> None:
         engine = self.engine
@@ -224,15 +241,16 @@ class Client(Exchange):
 
     # The first of a stranger's body.
 
-    def _begin_first(self, data: bytes) -> bytes:
+    def _begin_first(self) -> None:
         self.state = FIRST
         self._first = Waiting()
         self._rearm()
         if self.head.block.expects:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return self._pass_first(data) if data else data
+        if self._buffer:
+            self._pass_first(self._take_buffer())
 
-    def _pass_first(self, data: bytes) -> bytes:
+    def _pass_first(self, data: bytes) -> None:
         """Keep it until the body is whole, or enough of it has come to see that it does come."""
         first, body = self._first, self._body
         assert first is not None  # noqa: S101
@@ -242,19 +260,18 @@ class Client(Exchange):
             rest = body.pass_on(data, first)
         except RefusalError as refusal:
             self.refuse(refusal.status, refusal.detail)
-            return b""
+            return
         if not body.done and len(first.pieces) < self.engine.limits.first_bytes:
             self.engine.crowd.keep(self, len(first.pieces))
-            return b""
+            return
         if body.done:
             self._body = None
+        if rest:
+            self._keep_for_later(rest)
         self.state = HELD
-        rest = self._go(self.forward, rest)
-        if rest and self.state is HEAD:  # it was answered at once: what follows is the next request
-            self._buffer += rest
-            self._next()
-            return b""
-        return rest
+        self._go(self.forward)
+        if self._buffer:
+            self._wait_for_turn()
 
     # Waiting.
 
@@ -274,7 +291,8 @@ class Client(Exchange):
             decision = OUR_MISTAKE
         self._task = None
         if type(decision) is Forward:
-            self._resume_with(self._go(decision, self._take_buffer()))
+            self._go(decision)
+            self._resume()
         else:
             assert type(decision) is Answer  # noqa: S101
             self._answer(decision)
@@ -290,12 +308,11 @@ class Client(Exchange):
         else:
             self._task = None
             self._place = False
-            self._resume_with(self._send(up, self._wire, self._take_buffer()))
+            self._send(up, self._wire)
+            self._resume()
 
-    def _resume_with(self, rest: bytes) -> None:
+    def _resume(self) -> None:
         """The request is on its way; what came meanwhile may be its body."""
-        if rest:
-            self._keep_for_later(rest)
         if self.state is BODY or self.state is FIRST:
             if self._eof:
                 self.close()  # it broke off
@@ -305,11 +322,16 @@ class Client(Exchange):
             self._next()
 
     def _next(self) -> None:
-        if self.state is HEAD and self._buffer:
-            self._read(self._take_buffer())
-        if self.state is HEAD and self._eof and not self.write_paused:
+        if self.state is HEAD and self._buffer and not self.write_paused:
+            data, at = self._buffer, self._at
+            self._buffer, self._at = b"", 0
+            if self._is_stranger():
+                self.engine.crowd.keep(self, 0)
+            self._read(data, at)
+        if self.state is HEAD and self._eof and not self._buffer and not self.write_paused:
             self.close()
-        if self._paused and len(self._buffer) <= self.engine.limits.low_water and self.state is not GONE:
+        waits = self.state is HEAD and self._buffer
+        if self._paused and not waits and self._waiting() <= self.engine.limits.low_water and self.state is not GONE:
             self.resume_reading()
 
     def repeat(self) -> None:

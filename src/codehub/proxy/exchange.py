@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from codehub.proxy.upstream import Pool, Upstream
 
 log = logs.get()
+REFUSALS = 8  # of a stranger's requests, by ourselves; then the connection ends
 OUR_MISTAKE = answers.problem(500, "This is our mistake; the log has the details.")
 
 
@@ -40,8 +41,8 @@ HEAD, FIRST, HELD, BODY, ANSWER, GONE = State
 
 class Exchange(Connection):
     __slots__ = (
-        "_begun", "_body", "_first", "_keep", "_partial", "_place", "_pool", "_seen", "_task", "_who", "forward",
-        "head", "sent", "state", "up",
+        "_begun", "_body", "_first", "_keep", "_partial", "_place", "_pool", "_refusals", "_seen", "_task", "_who",
+        "forward", "head", "sent", "state", "up",
     )  # fmt: skip
 
     head: RequestHead
@@ -60,6 +61,7 @@ class Exchange(Connection):
         self._keep = False  # the connection goes on after this answer
         self._begun = False  # the answer's head is out
         self._partial: Partial | None = None  # the beginning of a head
+        self._refusals = 0  # a stranger got from us
         self._place = False  # one at the upstream is ours, and there is no connection yet
         self._task: asyncio.Task[None] | None = None
 
@@ -179,12 +181,15 @@ class Exchange(Connection):
         if self._first is not None:
             self._first = None
             self.engine.crowd.keep(self, 0)
+        if answer.status >= 400 and self._is_stranger() and not self._source.trusted:
+            self._refusals += 1
+            self._keep = self._keep and self._refusals < REFUSALS
         close = not (complete and self._keep) or self.engine.draining
         self._write_answer(answer, close=close, head_only=self.head.method == b"HEAD", minor=self.head.minor)
         if not complete:
             self._say_farewell()
         elif close:
-            self.close()
+            self._say_farewell() if self._buffer else self.close()
         else:
             self._wait_for_the_next(self.engine)
 

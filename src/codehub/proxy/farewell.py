@@ -7,11 +7,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from codehub.proxy import rates
+from codehub.proxy.admission import is_stranger
 
 if TYPE_CHECKING:
     from codehub.proxy.server import Engine
 
 UNHEARD_BYTES = 16 * 1024 * 1024  # of an unwanted body or of old messages
+UNHEARD_OF_STRANGERS = 1024 * 1024
 
 
 class Farewell(asyncio.Protocol):
@@ -20,7 +22,7 @@ class Farewell(asyncio.Protocol):
     def __init__(self, engine: "Engine", transport: asyncio.Transport, holder: str) -> None:
         self._engine = engine
         self._transport = transport
-        self._left = UNHEARD_BYTES
+        self._left = UNHEARD_OF_STRANGERS if is_stranger(holder) else UNHEARD_BYTES
         self._unsent = rates.unsent(transport)
         self.holder = holder
         self.since = engine.now

@@ -19,7 +19,7 @@ from codehub.proxy.headers import Source
 from codehub.proxy.metrics import Counters
 from codehub.proxy.model import Address, Director, Limits
 from codehub.proxy.tunnel import Tunnel
-from codehub.proxy.turns import Turns
+from codehub.proxy.turns import Pipelines, Turns
 from codehub.proxy.upstream import Pool
 from codehub.settings import Network
 
@@ -62,6 +62,7 @@ class Engine:
         self.counters = Counters()
         self.crowd = Crowd(self.capacity, self.counters)
         self.turns = Turns(self.loop)
+        self.pipelines = Pipelines(self.loop)
         self._clock = clock
         self._trusted = trusted
         self._scheme = scheme

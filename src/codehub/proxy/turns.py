@@ -2,15 +2,18 @@
 
 The event loop serves everybody who is ready in one round, and takes a quarter of a megabyte of each or several: with
 hundreds of downloads a round lasts for half a second, and everybody waits for its end. `connection`, `upstream` and
-`tunnel` read as `Reader`s; the engine has one `Turns`.
+`tunnel` read as `Reader`s; the engine has one `Turns`. Requests sent ahead of their answers take turns as
+well: thousands of them fit into one read, and `Pipelines` has a few of them answered in a round.
 """
 
 import asyncio
 from collections import deque
+from typing import Protocol
 
 LARGE = 32 * 1024  # bytes of a piece that counts
 ROUND = 2 * 1024 * 1024  # bytes of such pieces in one round of the loop
 AT_ONCE = 8  # readers whose turn it is: the loop takes up to 256 KB of each
+REQUESTS = 4  # of those that came before the one before them was answered, in one round of the loop
 
 
 class Reader(asyncio.Protocol):
@@ -66,6 +69,44 @@ class Turns:
         self._left = ROUND
         for _ in range(min(AT_ONCE, len(self._waiting))):
             self._waiting.popleft().go_on()
+        self._under_way = bool(self._waiting)
+        if self._under_way:
+            self._loop.call_soon(self._next_round)
+
+
+class Pipelining(Protocol):
+    """A client whose next request has come already."""
+
+    holder: str
+
+    def take_turn(self) -> None: ...
+
+
+class Pipelines:
+    """Who sends requests ahead gets one answered at a time, the holders in turn, however many connections each has."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._under_way = False
+        self._waiting: dict[str, dict[Pipelining, None]] = {}  # by holder: in the order of their turns
+
+    def add(self, client: Pipelining) -> None:
+        self._waiting.setdefault(client.holder, {})[client] = None
+        if not self._under_way:
+            self._under_way = True
+            self._loop.call_soon(self._next_round)
+
+    def _next_round(self) -> None:
+        for _ in range(REQUESTS):
+            if not self._waiting:
+                break
+            holder = next(iter(self._waiting))
+            clients = self._waiting.pop(holder)
+            client = next(iter(clients))
+            del clients[client]
+            if clients:
+                self._waiting[holder] = clients
+            client.take_turn()
         self._under_way = bool(self._waiting)
         if self._under_way:
             self._loop.call_soon(self._next_round)
