@@ -74,3 +74,20 @@ async def test_admins_do_not_enter_and_are_told_what_to_do(lab: Lab) -> None:
         bearer = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
         async with program.get(f"{lab.url}/w/{w.id}/api", headers=bearer) as answer:
             assert answer.status == 200
+
+
+async def test_who_becomes_an_admin_has_no_workspace_open_any_more(lab: Lab) -> None:
+    w = await lab.running("mina")
+    async with lab.browser("mina") as browser:
+        async with browser.post(f"{lab.url}/_codehub/understood/{w.id}", headers=FORM) as answer:
+            assert answer.status == 200
+        assert (await look(lab, browser, w))[0] == 200
+        await lab.services.people.change_user(operator(), "mina", role=Role.ADMIN, active=None)
+        await lab.director.look_for_the_unwelcome()
+        before = len(lab.ide.requests)
+        async with browser.get(f"{lab.url}/w/{w.id}/", headers=PAGE, allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["location"].startswith("/?next=")) == (303, True)
+        assert len(lab.ide.requests) == before
+    async with lab.browser("mina") as browser:
+        status, text = await look(lab, browser, w)
+        assert (status, "CODEHUB_WORKSPACE_DOMAIN" in text) == (403, True)

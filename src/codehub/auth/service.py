@@ -92,7 +92,11 @@ class People:
         return person is not None and person.active
 
     async def change_user(self, caller: Caller, name: str, *, role: Role | None, active: bool | None) -> Person:
-        """Change role or activity. Deactivating ends logins and what runs, in the same transaction."""
+        """Change role or activity. Deactivating ends logins and what runs, in the same transaction.
+
+        Who becomes an admin logs in again: where workspaces have no origin of their own, the scripts of one that is
+        open act by the browser's login, and must not become an admin's.
+        """
         rules.require_admin(caller)
         now = self._clock.now()
         async with self._database.transaction() as c:
@@ -106,6 +110,8 @@ class People:
                 await store.revoke_all(c, name, now)
                 if self._leaving:
                     await self._leaving(c, name, caller.name, now)
+            elif new_role is Role.ADMIN and person.role is not Role.ADMIN:
+                await c.execute(sql.revoke_sessions_of, name, now)
             await c.execute(sql.announce)
             await audit.record(c, now, caller.origin, "user.change", name, role=new_role, active=new_active)
         self._credentials.forget()
