@@ -18,6 +18,7 @@ from codehub.runtimes.shepherd.share_rules import Level, Reach, Room, Sample
 from codehub.runtimes.shepherd.shares import Shares
 from codehub.runtimes.shepherd.writers import Writers
 
+SEARCH_SECONDS = 1.0  # between looks for what cannot be counted
 ANYWAY_SECONDS = 600.0  # what one deletes hides what another writes: measured now and then all the same
 
 Say = Callable[[str], None]
@@ -41,6 +42,9 @@ class DiskWatch:
         self._free = _free(self._places)
         self._before: dict[int, Sample] = {}
         self._looked_at = self._measured_at = now_seconds()
+        self._low_since: float | None = None  # below the reserve, with what cannot be counted in here
+        self._searched_at = 0.0
+        self._written = 0  # by all that were seen
         self._strikes = 0
         self._settling = False
         self._said: set[str] = set()
@@ -62,6 +66,7 @@ class DiskWatch:
             self._defend(level)
         elif not level:
             self._before = {}
+        self._search(level)
         return self._pause(free)
 
     def _pause(self, free: Room) -> float:
@@ -175,6 +180,24 @@ class DiskWatch:
             self._end(Reach.WORKSPACE, wrote, self._before, why)
         elif wrote:
             self._end(Reach.WRITERS, wrote, self._before, why)
+
+    def _search(self, level: Level) -> None:
+        """Below the reserve, and nobody writes any more: what is held without a name or a descriptor is given back."""
+        now = now_seconds()
+        if not level:
+            self._low_since = None
+        if not level or now - self._searched_at < SEARCH_SECONDS:
+            return
+        self._searched_at = now
+        pids, held = self._members.pids(), self._members.held
+        held.look(pids)
+        self._written = max(self._written, sum(sample.written for sample in self._members.samples().values()))
+        in_flight, unsized = held.in_flight(pids), held.unsized(self._devices)
+        self._low_since = (self._low_since or now) if in_flight or unsized else None
+        elsewhere = self._written - (self._used.bytes if self._used else 0)
+        low = now - (self._low_since or now)
+        if rules.hoards(low, in_flight=in_flight, unsized=unsized, elsewhere=elsewhere, reserve=self._reserve):
+            self._end(Reach.WORKSPACE, set(), {}, "the machine's disk is nearly full, and it held files without a name")
 
     def _end(self, reach: Reach, wrote: set[int], there: dict[int, Sample], why: str) -> bool:
         if reach is Reach.WORKSPACE:

@@ -10,15 +10,23 @@ changed from inside. Without a sandbox they are the shepherd's descendants.
 import contextlib
 import os
 import signal
-import stat
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from codehub.runtimes.shepherd import tree
+from codehub.runtimes.shepherd.held_files import HeldFiles
 from codehub.runtimes.shepherd.share_rules import Sample
 
-MOST_DESCRIPTORS = 50_000  # at one look
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGESIZE")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Of one process: memory that is no file's (its own, and what can be shared), and threads."""
+
+    own: int = 0
+    shared: int = 0
+    threads: int = 0
 
 
 class Members:
@@ -27,6 +35,7 @@ class Members:
         self.plain = plain
         self.root = f"/proc/{first}/root"
         self._proc = "/proc" if plain else f"{self.root}/proc"
+        self.held = HeldFiles(self._proc)
         self.spared = frozenset([first] if plain else [1, 2])  # the IDE, and the first process around it
 
     def pids(self) -> list[int]:
@@ -52,43 +61,29 @@ class Members:
         written = int(counters["write_bytes"]) - int(counters["cancelled_write_bytes"])
         return Sample(int(fields[19]), written, (int(fields[11]) + int(fields[12])) / _TICKS)
 
-    def memory(self, pid: int) -> int:
-        """What would be free without it, roughly: its pages that are nobody's file. Cheap; shared ones count twice."""
+    def usage(self, pid: int) -> Usage:
+        """Roughly, and cheap: pages that several share count for each of them."""
         try:
-            _, resident, shared, *_ = map(int, self._read(pid, "statm").split())
-        except (OSError, ValueError):
-            return 0
-        return (resident - shared) * _PAGE
+            lines = self._read(pid, "status").splitlines()
+        except OSError:
+            return Usage()
+        values = {line.partition(":")[0]: line.split()[1] for line in lines if line.startswith(("Rss", "Threads:"))}
+        own, shared = (int(values.get(name, 0)) << 10 for name in ("RssAnon", "RssShmem"))
+        return Usage(own, shared, int(values.get("Threads", 0)))
 
-    def share_of_memory(self, pid: int) -> int:
-        """The same exactly, shared pages by how many share them; takes the kernel a while."""
+    def exact_usage(self, pid: int) -> Usage:
+        """The same, shared pages by how many share them; takes the kernel a while."""
         try:
             lines = self._read(pid, "smaps_rollup").splitlines()
-            return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+            values = {line.partition(":")[0]: int(line.split()[1]) << 10 for line in lines if line.startswith("Pss_")}
         except (OSError, ValueError):
-            return self.memory(pid)
+            return self.usage(pid)
+        return Usage(values.get("Pss_Anon", 0), values.get("Pss_Shmem", 0))
 
-    def threads(self, pid: int) -> int:
-        try:
-            return int(self._stat(pid)[17])
-        except (OSError, ValueError):
-            return 0
-
-    def unnamed(self, devices: set[int], pids: Iterable[int] | None = None, *, elsewhere: bool = False) -> int:
-        """Bytes of open files without a name on these devices, or on all others: no walk over folders finds them."""
-        found: dict[tuple[int, int], int] = {}
-        left = MOST_DESCRIPTORS
-        for pid in self.pids() if pids is None else pids:
-            with contextlib.suppress(OSError):
-                for name in os.listdir(f"{self._proc}/{pid}/fd"):
-                    left -= 1
-                    with contextlib.suppress(OSError):
-                        status = os.stat(f"{self._proc}/{pid}/fd/{name}")
-                        if status.st_nlink == 0 and stat.S_ISREG(status.st_mode):
-                            found[status.st_dev, status.st_ino] = status.st_blocks * 512
-            if left <= 0:
-                break
-        return sum(size for (device, _), size in found.items() if (device in devices) is not elsewhere)
+    def unnamed(self, devices: set[int], *, elsewhere: bool = False) -> int:
+        """Bytes of files without a name on these devices, or on all others."""
+        self.held.look(self.pids())
+        return self.held.bytes(devices, elsewhere=elsewhere)
 
     def end(self, pids: Iterable[int], number: int = signal.SIGKILL) -> int:
         """How many were still there."""

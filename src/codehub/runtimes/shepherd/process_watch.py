@@ -7,15 +7,15 @@ all but the IDE. It looks more often the closer it gets, and never so often that
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from codehub.runtimes.shepherd.kernel import now_seconds
-from codehub.runtimes.shepherd.members import Members
+from codehub.runtimes.shepherd.members import Members, Usage
 from codehub.runtimes.shepherd.shares import Shares
 
 FAR_PAUSE, NEAR_PAUSE = 1.0, 0.25
 NEAR_SHARE = 0.5
-COST = 50  # it rests so many times as long as it took
+COST, LONGEST_PAUSE = 50, 3.0  # it rests so many times as long as it took, and never for so long that much can happen
 FILE_BYTES = 1024  # that an empty file in memory takes
 MOST_ROUNDS = 20
 MOST_BOMBS = 3
@@ -42,7 +42,8 @@ class ProcessWatch:
         pids = self._members.pids()
         if not pids:
             return NEAR_PAUSE  # it is being built
-        memory, count = self._memory(pids), sum(map(self._members.threads, pids))
+        usage = list(map(self._members.usage, pids))
+        memory, count = self._memory(usage), sum(one.threads for one in usage)
         limits = self._shares
         if limits.processes and count > limits.processes:
             self._end_bomb()
@@ -55,16 +56,21 @@ class ProcessWatch:
             count / limits.processes if limits.processes else 0,
         ]
         pause = NEAR_PAUSE if max(shares) > NEAR_SHARE else FAR_PAUSE
-        return max(pause, (now_seconds() - began) * COST)
+        return max(pause, min(LONGEST_PAUSE, (now_seconds() - began) * COST))
 
-    def _memory(self, pids: list[int]) -> int:
+    def _memory(self, usage: list[Usage]) -> int:
         # Files without a name are looked for only when memory has gone somewhere: there may be many descriptors.
         available = _machine_available()
         if self._unmapped or self._available - available > LOOK_BYTES:
             self._unmapped = self._members.unnamed(self._named_devices(), elsewhere=True)
             self._available = available
         self._available = max(self._available, available)
-        return sum(map(self._members.memory, pids)) + self._in_memory_files() + self._unmapped
+        return self._sum(usage)
+
+    def _sum(self, usage: Collection[Usage]) -> int:
+        """Files in memory that are mapped are shared pages as well: of the two figures the larger one counts."""
+        own, shared = sum(one.own for one in usage), sum(one.shared for one in usage)
+        return own + max(shared, self._in_memory_files() + self._unmapped)
 
     def _named_devices(self) -> set[int]:
         """What lies on these is counted elsewhere: the home's disk, and what is in memory and has a name."""
@@ -91,13 +97,14 @@ class ProcessWatch:
 
     def _end_largest(self, pids: list[int]) -> None:
         """Only when it is so by the exact figures too, where pages that several share count once."""
-        exact = {pid: self._members.share_of_memory(pid) for pid in pids}
-        if sum(exact.values()) + self._in_memory_files() + self._unmapped <= self._shares.memory_bytes:
+        exact = {pid: self._members.exact_usage(pid) for pid in pids}
+        if self._sum(exact.values()) <= self._shares.memory_bytes:
             return
+        devices = self._named_devices() if self._unmapped else set()
+        sizes = {pid: one.own + one.shared for pid, one in exact.items()}
         if self._unmapped:
-            devices = self._named_devices()
-            exact = {pid: size + self._members.unnamed(devices, [pid], elsewhere=True) for pid, size in exact.items()}
-        largest = max(exact, key=lambda pid: exact[pid])
+            sizes = {pid: size + self._members.held.bytes_of(pid, devices) for pid, size in sizes.items()}
+        largest = max(sizes, key=lambda pid: sizes[pid])
         self._say(
             f"the memory limit of {self._shares.memory_bytes >> 20} MB was reached, and the largest process ended"
         )

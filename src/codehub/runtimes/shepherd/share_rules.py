@@ -19,6 +19,9 @@ GRACE_BYTES, GRACE_FILES = 64 * MIB, 5000  # so much may come together slowly, b
 WRITTEN = (0, 8 * MIB, MIB // 4, 1)
 BUSY_SHARE = 0.1  # of a core, on the last level
 MAKER_SHARE = 0.1  # of a core, by one process
+# So long below the reserve without a writer, and a workspace that holds what cannot be counted is ended.
+HELD_SECONDS = 5.0
+HELD_PART = 8  # of the reserve, at least: written by it, and not in its home
 
 
 class Level(IntEnum):
@@ -135,6 +138,12 @@ def writers(before: Mapping[int, Sample], after: Mapping[int, Sample], least: in
 def overfills(used: Room, more: int, limit: Room) -> bool:
     """Would so many bytes more be clearly too much? What an editor saves never is."""
     return bool(limit.bytes) and more >= GRACE_BYTES and used.bytes + more > limit.bytes + GRACE_BYTES
+
+
+def hoards(seconds: float, *, in_flight: bool, unsized: bool, elsewhere: int, reserve: Room) -> bool:
+    """Below the reserve for so long: does it hold files that nobody can see?"""
+    much = unsized and elsewhere >= reserve.bytes // HELD_PART
+    return seconds >= HELD_SECONDS and (in_flight or much)
 
 
 def makers(before: Mapping[int, Sample], after: Mapping[int, Sample], seconds: float) -> set[int]:
