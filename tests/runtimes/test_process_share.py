@@ -10,7 +10,9 @@ import pytest
 from codehub.archives import model, process
 from codehub.runtimes import records
 from codehub.runtimes.process import ProcessRuntime
+from codehub.runtimes.shepherd.descriptor_watch import DescriptorWatch
 from codehub.runtimes.shepherd.log_rate import LogRate
+from codehub.runtimes.shepherd.members import Members
 from codehub.templates.model import ResourceLimits
 from tests.contracts.harness import KINDS, fresh_runtime, running, until
 from tests.contracts.workloads import python, server, workload
@@ -89,6 +91,12 @@ print(total >> 20)
 FOLDERS = """
 import os
 os.makedirs("/run/ide/x/y"); os.chmod("/run/ide/x", 0); os.chmod(os.environ["HOME"], 0)
+"""
+DESCRIPTORS = """
+import os, time
+held = [os.dup(0) for _ in range(2000)]
+open("said", "w")
+time.sleep(50)
 """
 PIPES = """
 import fcntl, os, time
@@ -190,6 +198,30 @@ async def test_folders_that_were_closed_do_not_stop_the_next_start(runtime: Proc
     await runtime.stop("w1", 0)
     await running(runtime, workload(server()))
     assert (await runtime.exec("w1", ["touch", "note"])).exit_code == 0
+
+
+async def test_no_workspace_fills_the_machines_table_of_open_files(
+    runtime: ProcessRuntime, tmp_path: pathlib.Path
+) -> None:
+    """By a figure for the machine that makes 2000 too many: its own table is everybody's."""
+    await running(runtime, workload(server()))
+    holding = asyncio.create_task(runtime.exec("w1", ["python3", "-c", DESCRIPTORS], timeout_seconds=60))
+    said, table = runtime.volume_path("w1") / "said", tmp_path / "file-nr"
+
+    async def taken() -> bool:
+        return said.exists()
+
+    await until(taken)
+    record = records.read(runtime._layout.of("w1").record)
+    assert record
+    watch = DescriptorWatch(Members(record.first.pid, plain=False), lambda _: None, str(table))
+    table.write_text("1000 0 30000")
+    watch.look()  # there is room for all
+    assert not holding.done()
+    table.write_text("20000 0 30000")
+    watch.look()
+    assert (await holding).exit_code == 137
+    assert "w1" in await runtime.containers()
 
 
 async def test_limits_are_really_on_what_runs(runtime: ProcessRuntime) -> None:

@@ -46,7 +46,7 @@ class ShareConfig:
     )
     open_files: int = setting(
         "CODEHUB_WORKSPACE_OPEN_FILES",
-        65_536,
+        8192,
         "Files that one process of a workspace may have open; 0 = as many as the platform.",
         check=at_least(0),
     )

@@ -80,6 +80,14 @@ class Members:
             return self.usage(pid)
         return Usage(values.get("Pss_Anon", 0), values.get("Pss_Shmem", 0))
 
+    def descriptors(self, pid: int) -> int:
+        """How many it has open; before Linux 6.2 they have to be listed for that."""
+        folder = f"{self._proc}/{pid}/fd"
+        try:
+            return os.stat(folder).st_size or len(os.listdir(folder))
+        except OSError:
+            return 0
+
     def unnamed(self, devices: set[int], *, elsewhere: bool = False) -> int:
         """Bytes of files without a name on these devices, or on all others."""
         self.held.look(self.pids())

@@ -21,6 +21,7 @@ BUSY_SHARE = 0.1  # of a core, on the last level
 MAKER_SHARE = 0.1  # of a core, by one process
 # So long below the reserve without a writer, and a workspace that holds what cannot be counted is ended.
 HELD_SECONDS = 5.0
+TABLE_PART = 20  # of the machine's open files, by one workspace, once half of them are taken
 HELD_PART = 8  # of the reserve, at least: written by it, and not in its home
 
 
@@ -144,6 +145,15 @@ def hoards(seconds: float, *, in_flight: bool, unsized: bool, elsewhere: int, re
     """Below the reserve for so long: does it hold files that nobody can see?"""
     much = unsized and elsewhere >= reserve.bytes // HELD_PART
     return seconds >= HELD_SECONDS and (in_flight or much)
+
+
+def table_is_full(taken: int, places: int) -> bool:
+    """The machine's open files: so many that workspaces have to give some back."""
+    return bool(places) and taken > places // 2
+
+
+def holds_too_many(own: int, places: int) -> bool:
+    return own > places // TABLE_PART
 
 
 def makers(before: Mapping[int, Sample], after: Mapping[int, Sample], seconds: float) -> set[int]:

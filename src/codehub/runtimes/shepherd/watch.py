@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from codehub.runtimes.shepherd.descriptor_watch import DescriptorWatch
 from codehub.runtimes.shepherd.disk_watch import DiskWatch
 from codehub.runtimes.shepherd.kernel import now_seconds
 from codehub.runtimes.shepherd.members import Members
@@ -14,8 +15,9 @@ class Watch:
         members = Members(first, plain=spec.isolation == PLAIN)
         disk = DiskWatch(spec.shares, [spec.home, spec.socket_dir], members, say)
         processes = ProcessWatch(spec.shares, spec.home, members, say)
+        descriptors = DescriptorWatch(members, say)
         now = now_seconds()
-        self._due = {watch.look: now for watch in (disk, processes) if watch.wanted}
+        self._due = {watch.look: now for watch in (disk, processes, descriptors) if watch.wanted}
 
     def pause(self) -> float | None:
         """Seconds until something has to be looked at; None: never."""
