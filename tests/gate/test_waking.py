@@ -9,6 +9,7 @@ import pytest
 
 from codehub.auth.model import Role, Scope
 from codehub.command import operator
+from codehub.proxy.director import HELD_EACH
 from codehub.templates.loader import Templates
 from codehub.templates.model import WakeOn
 from codehub.workspaces.model import Desired, DesiredBy, Phase, Workspace
@@ -136,16 +137,16 @@ async def test_requests_are_held_while_it_wakes(lab: Lab) -> None:
             async with browser.post(f"{url}api/{number}", data=b"x" * 1000) as answer:
                 return answer.status
 
-        asked = [asyncio.create_task(ask(number)) for number in range(20)]
+        asked = [asyncio.create_task(ask(number)) for number in range(HELD_EACH)]
         route = lab.director.routes.get(w.id)
         assert route
         async with asyncio.timeout(10):
-            while len(route.waiting) < 20:
+            while len(route.waiting) < HELD_EACH:
                 await asyncio.sleep(0.005)
         assert lab.ide.requests == []
         await lab.put(w, "RUNNING", desired_state="RUNNING")
-        assert await asyncio.gather(*asked) == [200] * 20
-        assert len(lab.ide.requests) == 20
+        assert await asyncio.gather(*asked) == [200] * HELD_EACH
+        assert len(lab.ide.requests) == HELD_EACH
 
 
 async def test_a_template_may_let_anything_wake_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,3 +235,28 @@ async def test_a_guest_may_wake_and_nothing_else(lab: Lab) -> None:
         assert (await desired(lab, w))[0] is Desired.RUNNING
         async with guest.patch(f"{lab.url}/api/v1/workspaces/{w.id}", json={"desired_state": "STANDBY"}) as answer:
             assert answer.status == 404
+
+
+async def test_a_few_requests_of_one_person_wait_for_it_and_the_others_are_told_so(lab: Lab) -> None:
+    """Each that waits is a connection; programs send as many as they like."""
+    token = await Site(lab.url, lab.services).token("admin")
+    headers = {"Authorization": f"Bearer {token}"}
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        await browser.get(url, headers=PAGE)
+        await lab.known(w, desired=Desired.RUNNING)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as program:
+
+        async def ask() -> int:
+            async with program.get(f"{lab.url}/w/{w.id}/api", headers=headers) as answer:
+                assert "Retry-After" in answer.headers or answer.status != 503
+                return answer.status
+
+        asking = [asyncio.create_task(ask()) for _ in range(4 * HELD_EACH)]
+        async with asyncio.timeout(20):
+            while sum(task.done() for task in asking) < 3 * HELD_EACH:
+                await asyncio.sleep(0.01)
+        assert [task.result() for task in asking if task.done()] == [503] * 3 * HELD_EACH
+        await lab.put(w, "RUNNING", desired_state="RUNNING")
+        await lab.known(w, phase="RUNNING")
+        assert sorted(await asyncio.gather(*asking)) == [200] * HELD_EACH + [503] * 3 * HELD_EACH

@@ -25,6 +25,7 @@ from codehub.gate.principals import Principals, digest
 from codehub.gate.rules import Outcome
 from codehub.proxy import admission, answers, excuses, headers
 from codehub.proxy.model import Address, Answer, Block, Decision, Failure, Forward, Hold, Observer, RequestHead
+from codehub.proxy.queueing import AFew, FairQueue
 from codehub.proxy.routes import Route, Routes
 from codehub.proxy.server import Engine
 from codehub.templates.loader import Templates
@@ -46,6 +47,9 @@ PROXIES_SAY = frozenset(
 HOLD_SECONDS = 60.0
 LOOK_UP_SECONDS = 5.0
 HEALTH = {b"/healthz", b"/readyz"}
+HEALTH_AT_ONCE = 4  # of strangers
+RESERVE = 4  # connections to the API that are open for those who are logged in, and for health checks
+HELD_EACH = 12  # requests of one person that wait for one workspace: a browser opens six connections
 REMEMBER = 20_000  # passes, as hashes of the Cookie headers they came in
 CANDIDATES = 4  # passes in one Cookie header that are looked at
 LONGEST = 67  # bytes of a path that say which workspace, with one after them
@@ -106,9 +110,11 @@ class WorkspaceDirector:
         open_routes: Callable[[Callable[[Route, Entry], None]], Routes],
     ) -> None:
         self._engine = engine
-        self._api = Forward(api)
-        self._through = Forward(api, add=((b"X-Codehub-Forwarded", b"1"),))
-        self._health = Forward(api, beyond=admission.HEALTH)
+        strangers = FairQueue()
+        self._api = Forward(api, queue=strangers, reserve=RESERVE)
+        self._through = replace(self._api, add=((b"X-Codehub-Forwarded", b"1"),))
+        self._health = Forward(api, beyond=admission.HEALTH, queue=FairQueue(HEALTH_AT_ONCE))
+        self._waiting = AFew(HELD_EACH)
         self._clock = clock
         self._origins = origins
         self._hosts = hosts
@@ -135,7 +141,7 @@ class WorkspaceDirector:
         target = head.target
         if not target.startswith(b"/w/"):
             own = self._workspace_of(head.block)
-            return self._to_api(head) if own is None or target.startswith(OURS) else _elsewhere(own, target)
+            return self._to_api(head) if own is None or target.startswith(OURS) else excuses.elsewhere(own, target)
         end = target.find(b"/", 3, LONGEST)
         look = self._visit_again if head.block.small else self._visit
         visit = look(head.block, head.method, target[:end] if end > 0 else target[:LONGEST])
@@ -294,16 +300,19 @@ class WorkspaceDirector:
         return await _settled(self._enter(id_, entrant, head))
 
     async def _wait(self, route: Route, entrant: Entrant, head: RequestHead, found: Outcome) -> Forward | Answer:
-        if found is Outcome.WAKE:
-            try:
-                await self._entering.wake(entrant.person, route.entry.id)
-            except CodeHubError as e:
-                return answers.problem(502, e.detail, e.code)
-        while isinstance(judged := self._judge(route, entrant, head), Outcome):
-            await route.change()
-            if self._is_over(entrant):
-                return excuses.UNAUTHENTICATED
-        return judged
+        with self._waiting.one_more(entrant.person, route.entry.id) as granted:
+            if not granted:
+                return excuses.WAITING
+            if found is Outcome.WAKE:
+                try:
+                    await self._entering.wake(entrant.person, route.entry.id)
+                except CodeHubError as e:
+                    return answers.problem(502, e.detail, e.code)
+            while isinstance(judged := self._judge(route, entrant, head), Outcome):
+                await route.change()
+                if self._is_over(entrant):
+                    return excuses.UNAUTHENTICATED
+            return judged
 
     def unreachable(self, head: RequestHead, forward: Forward, failure: Failure) -> Answer:
         if forward in (self._api, self._through, self._health) or not _is_page(head):
@@ -374,13 +383,6 @@ def _comes_from_elsewhere(block: Block, method: bytes) -> bool:
     followed = get(b"sec-fetch-dest", b"document") == b"document" and _navigates(block, method)
     origin, site, upgrade = get(b"origin", b""), get(b"sec-fetch-site", b""), block.upgrade and method == b"GET"
     return rules.comes_from_elsewhere(origin, site, block.host, followed=followed, upgrade=upgrade)
-
-
-def _elsewhere(id_: str, target: bytes) -> Answer:
-    """On a workspace's origin there is nothing but the workspace."""
-    if target == b"/":
-        return Answer(303, ((b"Location", f"/w/{id_}/".encode()), (b"Cache-Control", b"no-store")), b"")
-    return excuses.UNKNOWN
 
 
 def _with_scope(forward: Forward, id_: str) -> Forward:

@@ -16,6 +16,7 @@ from codehub.proxy.exchange import ANSWER, BODY, FIRST, GONE, HEAD, HELD, OUR_MI
 from codehub.proxy.framing import Partial, RefusalError
 from codehub.proxy.metrics import Refusal
 from codehub.proxy.model import CHUNKED, Answer, Failure, Forward, Hold, RequestHead
+from codehub.proxy.queueing import Entry, FairQueue
 from codehub.proxy.turns import LARGE
 
 if TYPE_CHECKING:
@@ -156,7 +157,41 @@ class Client(Exchange):
             self._answer(decision)
         else:
             assert type(decision) is Hold  # noqa: S101
-            self._wait(self._hold(decision))
+            if not head.principal or self._counts_for(head.principal):
+                self._wait(self._hold(decision))
+            else:
+                decision.give_up()
+
+    def _counts_for(self, who: str) -> bool:
+        """From now on the connection is this person's. False: there are too many of them, which we said."""
+        if who == self.holder or self._source.trusted or self.engine.crowd.become(self, who):
+            return True
+        self.engine.counters.refused(Refusal.CONNECTIONS)
+        self._keep = False
+        self._answer(TOO_MANY)
+        return False
+
+    def _has_its_turn(self, queue: FairQueue, who: str) -> bool:
+        if self._queue is not None:
+            return True
+        entry = queue.enter(self, who)
+        if entry is Entry.FULL:
+            self._excuse(Failure.FULL)
+            return False
+        self._queue = queue
+        if entry is Entry.LATER:
+            self.state = HELD
+            self._rearm()
+        return entry is Entry.NOW
+
+    def admitted(self) -> None:
+        """Called by the queue: it is this stranger's turn."""
+        self._go(self.forward)
+        self._resume()
+
+    def in_vain(self) -> None:
+        self._excuse(Failure.FULL)
+        self._next()
 
     def _go(self, forward: Forward) -> None:
         self.forward = forward
@@ -167,10 +202,9 @@ class Client(Exchange):
                 self._begin_first()
                 return
             who = self._source.asker(head)
-        elif who != self.holder and not self._source.trusted and not self.engine.crowd.become(self, who):
-            self.engine.counters.refused(Refusal.CONNECTIONS)
-            self._keep = False
-            self._answer(TOO_MANY)
+            if forward.queue is not None and not self._has_its_turn(forward.queue, who):
+                return
+        elif who != self.holder and not self._counts_for(who):
             return
         self._who = who
         self._pool = pool = self.engine.pool(forward.address)
@@ -179,7 +213,7 @@ class Client(Exchange):
             self._excuse(refusal)
             return
         wire = headers.request(head, forward, self._source, self._first is not None)
-        up = pool.take(repeatable=self._may_repeat())
+        up = pool.take(repeatable=self._may_repeat(), reserve=0 if head.principal else forward.reserve)
         if up is not None:
             self._send(up, wire)
             return

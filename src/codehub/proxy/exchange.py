@@ -16,6 +16,7 @@ from codehub.proxy.connection import UNKNOWN, Connection
 from codehub.proxy.framing import Partial
 from codehub.proxy.metrics import Refusal
 from codehub.proxy.model import Answer, Failure, Forward, Observer, RequestHead, ResponseHead
+from codehub.proxy.queueing import FairQueue
 from codehub.proxy.tunnel import Tunnel
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ HEAD, FIRST, HELD, BODY, ANSWER, GONE = State
 
 class Exchange(Connection):
     __slots__ = (
-        "_begun", "_body", "_first", "_keep", "_partial", "_place", "_pool", "_refusals", "_seen", "_task", "_who",
-        "forward", "head", "sent", "state", "up",
+        "_begun", "_body", "_first", "_keep", "_partial", "_place", "_pool", "_queue", "_refusals", "_seen", "_task",
+        "_who", "forward", "head", "sent", "state", "up",
     )  # fmt: skip
 
     head: RequestHead
@@ -61,6 +62,7 @@ class Exchange(Connection):
         self._keep = False  # the connection goes on after this answer
         self._begun = False  # the answer's head is out
         self._partial: Partial | None = None  # the beginning of a head
+        self._queue: FairQueue | None = None  # this stranger waits in it, or has a place
         self._refusals = 0  # a stranger got from us
         self._place = False  # one at the upstream is ours, and there is no connection yet
         self._task: asyncio.Task[None] | None = None
@@ -99,6 +101,8 @@ class Exchange(Connection):
     def answer_begins(self, head: ResponseHead) -> bool:
         """Called by the upstream before it writes the answer's head; says whether the connection goes on after it."""
         self._begun = True
+        if self._queue is not None:
+            self._leave_queue()
         ends_by_itself = head.length >= 0 or self.head.minor == 1
         self._keep = self._keep and ends_by_itself and self.state is ANSWER and not self.engine.draining
         self.engine.counters.statuses[head.status // 100] += 1
@@ -177,6 +181,7 @@ class Exchange(Connection):
 
     def _answer(self, answer: Answer) -> None:
         """Our own answer to the request at hand."""
+        self._leave_queue()
         complete = self._body is None
         if self._first is not None:
             self._first = None
@@ -253,7 +258,8 @@ class Exchange(Connection):
         return self._partial is None and (self._begun or self.state in (HEAD, ANSWER, GONE))
 
     def is_slow(self) -> bool:
-        return self.state in (HEAD, FIRST, GONE) or self.write_paused
+        held = self.state is HELD and not self._place  # for a decision, or for its turn
+        return held or self.state in (HEAD, FIRST, GONE) or self.write_paused
 
     def _is_stranger(self) -> bool:
         return self.holder.startswith("@")
@@ -298,6 +304,20 @@ class Exchange(Connection):
             self.up.abandon()
             self.up = None
         self._give_place_back()
+        self._leave_queue()
+
+    def _leave_queue(self) -> None:
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            queue.leave(self)
+
+    @abstractmethod
+    def admitted(self) -> None:
+        """It is this stranger's turn."""
+
+    @abstractmethod
+    def in_vain(self) -> None:
+        """This stranger's turn did not come."""
 
     def _give_place_back(self) -> None:
         if self._place:

@@ -13,6 +13,7 @@ UNAUTHENTICATED = answers.problem(401, "Log in and open the workspace from the d
 FOREIGN = answers.problem(403, "This request comes from another site's page.")
 SCOPE = answers.problem(403, "This token's scopes do not cover it.")
 UNAVAILABLE = answers.problem(503, "It is not known right now where this workspace is.", "UNAVAILABLE", RETRY)
+WAITING = answers.problem(503, "Several of your requests wait for this workspace already.", "WAITING", RETRY)
 OF: dict[Outcome, Answer] = {
     Outcome.ASLEEP: answers.problem(503, "It is asleep: open it in a browser, or start it.", "ASLEEP", RETRY),
     Outcome.ARCHIVED: answers.problem(502, "It is stored away: restore it first.", "ARCHIVED"),
@@ -47,6 +48,13 @@ def misdirected(head: RequestHead, ours: Hosts) -> Answer:
     body = ours.page(head.get(b"accept-language").decode("latin-1")).encode()
     policy = (b"Content-Security-Policy", hosts.POLICY.encode())
     return Answer(hosts.STATUS, (HTML, policy, (b"Cache-Control", b"no-store")), body)
+
+
+def elsewhere(id_: str, target: bytes) -> Answer:
+    """On a workspace's origin there is nothing but the workspace."""
+    if target == b"/":
+        return Answer(303, ((b"Location", f"/w/{id_}/".encode()), (b"Cache-Control", b"no-store")), b"")
+    return UNKNOWN
 
 
 def page(head: RequestHead) -> Answer:

@@ -1,7 +1,10 @@
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
+
+from codehub.proxy.queueing import FairQueue
 
 Pair = tuple[bytes, bytes]  # a header's name and value
 NOTHING: frozenset[bytes] = frozenset()
@@ -129,6 +132,8 @@ class Forward:
     drop: frozenset[bytes] = NOTHING  # further request headers, in lower case
     add: tuple[Pair, ...] = ()
     at_most: int = 1024  # connections to the upstream under way at once
+    queue: FairQueue | None = None  # strangers wait in it for their turn
+    reserve: int = 0  # open connections that strangers leave to others
     beyond: int = 0  # so many more for this: health checks get a place when all others have none
 
 
@@ -148,6 +153,11 @@ class Hold:
     decision: Awaitable["Forward | Answer"]
     seconds: float
     otherwise: Answer
+
+    def give_up(self) -> None:
+        """Nobody will wait for it."""
+        if inspect.iscoroutine(self.decision):
+            self.decision.close()
 
 
 Decision = Forward | Answer | Hold

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from codehub.proxy.downstream import Client
     from codehub.proxy.server import Engine
 
+RESERVE_SECONDS = 50.0  # longer than others, and less than the API keeps one that nobody uses
 SURELY_ALIVE_SECONDS = 1.0  # unused for so long a connection has not been closed by any server's time-out
 
 
@@ -39,7 +40,7 @@ class Pool:
     Every request takes a place first, in the name of who asks: one of many must not have them all.
     """
 
-    __slots__ = ("_engine", "address", "busy", "held", "idle")
+    __slots__ = ("_engine", "_reserve", "address", "busy", "held", "idle")
 
     def __init__(self, engine: "Engine", address: Address) -> None:
         self._engine = engine
@@ -47,6 +48,7 @@ class Pool:
         self.busy = 0  # in use, tunnels too
         self.held: dict[str, int] = {}  # of those, by whom
         self.idle: list[Upstream] = []
+        self._reserve = 0  # open connections that are kept for those who are logged in
 
     def enter(self, who: str, forward: Forward) -> Failure | None:
         """Take a place; it is given back by `leave`. None: it was taken."""
@@ -82,9 +84,13 @@ class Pool:
         else:
             del self.held[who]
 
-    def take(self, *, repeatable: bool) -> "Upstream | None":
+    def take(self, *, repeatable: bool, reserve: int = 0) -> "Upstream | None":
         """An open connection. What could not be repeated goes only on one that was in use a moment ago."""
         now = self._engine.now
+        if reserve:
+            self._reserve = reserve
+            if len(self.idle) <= reserve:
+                return None
         while self.idle:
             up = self.idle.pop()
             if up.transport.is_closing():
@@ -125,6 +131,8 @@ class Pool:
     def close_idle(self, before: float) -> None:
         """Close what has not been used since then. The oldest are first in the list."""
         while self.idle and self.idle[0].since <= before:
+            if len(self.idle) <= self._reserve and self.idle[0].since > before - RESERVE_SECONDS:
+                return
             self.idle.pop(0).transport.close()
 
 
