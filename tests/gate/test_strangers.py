@@ -7,7 +7,9 @@ import socket
 from collections.abc import AsyncIterator
 
 from codehub.auth.model import ALL_SCOPES, Caller, Role
+from codehub.errors import UnavailableError
 from codehub.gate.principals import ASK_AT_ONCE
+from codehub.proxy.director import TOKENS_AT_ONCE, TOKENS_WAITING
 from codehub.startup import allow_many_connections
 from tests.gate.lab import PAGE, Lab
 
@@ -94,3 +96,28 @@ async def test_the_limits_of_those_who_are_logged_in_are_their_own(lab: Lab) -> 
         assert principals.of(b"", b"Bearer chp_abc_%d" % number) == ""
     assert len(principals._asking) <= ASK_AT_ONCE
     assert len(principals._names) == 2
+
+
+async def test_invented_tokens_do_not_stand_before_real_ones(lab: Lab) -> None:
+    """They wait for the database, a few at a time; one that was good a moment ago passes them by."""
+    w = await lab.running()
+    director, credentials = lab.director, lab.director._credentials
+    made = await lab.services.people.create_token(
+        Caller("admin", Role.ADMIN, ALL_SCOPES), "admin", label="t", scopes=None, days=None
+    )
+    assert (await director._caller(made.secret, "@1")).name == "admin"
+    credentials._known[made.secret] = (0.0, credentials._known[made.secret][1])  # it has to be looked at again
+    database = lab.services.database
+    async with database.transaction() as c, asyncio.timeout(20):
+        await c.execute("LOCK TABLE access_tokens")
+        invented = [asyncio.create_task(director._caller(f"chp_{w.id}_{n}", "@2")) for n in range(100)]
+        refused, _ = await asyncio.wait(invented, return_when=asyncio.FIRST_COMPLETED)
+        assert all(isinstance(task.exception(), UnavailableError) for task in refused)
+        assert len(director._unknown_tokens._inside) == TOKENS_AT_ONCE // 2
+        real = asyncio.create_task(director._caller(made.secret, "@2"))
+        await asyncio.sleep(0)
+        assert len(director._unknown_tokens) == TOKENS_WAITING // 2  # it is not among them
+    assert (await real).name == "admin"
+    await asyncio.gather(*invented, return_exceptions=True)
+    assert len(credentials._bad) == TOKENS_WAITING // 2 + TOKENS_AT_ONCE // 2
+    assert not director._unknown_tokens._inside

@@ -4,7 +4,9 @@ Answers are kept for a few seconds, and forgotten at once when the database says
 most requests cost no query and a deactivated person is out within seconds even if that notification is lost.
 """
 
+import hashlib
 import hmac
+import os
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -49,11 +51,14 @@ class Credentials:
         self._signer = Signer(secret_key, "browser-session")
         self._admin = fingerprint(config.admin_token) if config.admin_token else None
         self._known: dict[str, tuple[float, Caller]] = {}
+        self._bad: dict[bytes, float] = {}  # tokens that are none, as keyed hashes, and until when we say so unasked
+        self._bad_key = os.urandom(32)
         self._forgotten = 0
 
     def forget(self) -> None:
         """Somebody was deactivated, or something revoked."""
         self._known.clear()
+        self._bad.clear()
         self._forgotten += 1
 
     def cookie(self, session_id: str, generation: int) -> str:
@@ -142,11 +147,14 @@ class Credentials:
         token_id, _, secret = rest.partition("_")
         if prefix != TOKEN_PREFIX or not is_label(token_id):
             raise UnauthenticatedError(BAD_TOKEN)
-        asked = self._forgotten
+        asked, key = self._forgotten, hashlib.blake2b(token.encode(), digest_size=16, key=self._bad_key).digest()
+        if self._bad.get(key, 0.0) > self._clock.monotonic():
+            raise UnauthenticatedError(BAD_TOKEN)
         async with self._database.transaction() as c:
             found = await store.find_token(c, token_id)
             person = await store.find_user(c, found.user_name) if found else None
             if not found or not person or not self._is_good(found, person, secret):
+                self._remember_bad(key, asked)
                 raise UnauthenticatedError(BAD_TOKEN)
             if token_use_is_news(found, self._clock.now()):
                 await c.execute(sql.note_token_use, found.id, self._clock.now())
@@ -162,6 +170,17 @@ class Credentials:
     def remembered(self, credential: str) -> Caller | None:
         until, caller = self._known.get(credential, (0.0, None))
         return caller if until > self._clock.monotonic() else None
+
+    def was_good(self, token: str) -> bool:
+        """It was, when we last asked, and nothing was revoked since. For limits, never to let anybody in."""
+        return token in self._known
+
+    def _remember_bad(self, key: bytes, asked: int) -> None:
+        if asked != self._forgotten:
+            return
+        if len(self._bad) >= REMEMBER_AT_MOST:
+            self._bad.clear()
+        self._bad[key] = self._clock.monotonic() + REMEMBER_SECONDS
 
     def _remember(self, credential: str, caller: Caller, asked: int) -> None:
         """Unless something was revoked since the database was asked: then this answer may be out of date already."""

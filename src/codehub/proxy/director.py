@@ -49,6 +49,7 @@ LOOK_UP_SECONDS = 5.0
 HEALTH = {b"/healthz", b"/readyz"}
 HEALTH_AT_ONCE = 4  # of strangers
 RESERVE = 4  # connections to the API that are open for those who are logged in, and for health checks
+TOKENS_AT_ONCE, TOKENS_WAITING = 2, 64  # unknown ones; a worker has four connections to the database
 HELD_EACH = 12  # requests of one person that wait for one workspace: a browser opens six connections
 REMEMBER = 20_000  # passes, as hashes of the Cookie headers they came in
 CANDIDATES = 4  # passes in one Cookie header that are looked at
@@ -115,6 +116,7 @@ class WorkspaceDirector:
         self._through = replace(self._api, add=((b"X-Codehub-Forwarded", b"1"),))
         self._health = Forward(api, beyond=admission.HEALTH, queue=FairQueue(HEALTH_AT_ONCE))
         self._waiting = AFew(HELD_EACH)
+        self._unknown_tokens = FairQueue(TOKENS_AT_ONCE, TOKENS_WAITING)
         self._clock = clock
         self._origins = origins
         self._hosts = hosts
@@ -217,12 +219,21 @@ class WorkspaceDirector:
 
     async def _ask_for_token(self, id_: str, token: str, head: RequestHead) -> Forward | Answer:
         try:
-            caller = await self._credentials.by_token(token)
+            caller = await self._caller(token, admission.holder(head.peer))
         except UnauthenticatedError:
             return excuses.UNAUTHENTICATED
         except UnavailableError:
             return excuses.UNAVAILABLE
         return await _settled(self._as_bearer(id_, caller, head))
+
+    async def _caller(self, token: str, who: str) -> Caller:
+        """A token that was good a moment ago does not wait behind those that strangers invent."""
+        if self._credentials.was_good(token):
+            return await self._credentials.by_token(token)
+        async with self._unknown_tokens.turn(who) as granted:
+            if not granted:
+                raise UnavailableError("too many unknown tokens are looked up")
+            return await self._credentials.by_token(token)
 
     def _as_bearer(self, id_: str, caller: Caller, head: RequestHead) -> Decision:
         needed = Scope.READ if head.method in (b"GET", b"HEAD") and not head.upgrade else Scope.WRITE

@@ -186,6 +186,8 @@ class Client(Exchange):
 
     def admitted(self) -> None:
         """Called by the queue: it is this stranger's turn."""
+        if self.transport.is_closing():  # we shut down, or it made room: nothing begins any more
+            return
         self._go(self.forward)
         self._resume()
 

@@ -7,8 +7,8 @@ A place is given up when the answer begins, or after a few seconds: whoever send
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
 from typing import Protocol
 
@@ -33,6 +33,19 @@ class Waiter(Protocol):
     def in_vain(self) -> None:
         """It has waited for too long, and has left."""
         ...
+
+
+class _Awaited:
+    def __init__(self, answer: asyncio.Future[bool]) -> None:
+        self.answer = answer
+
+    def admitted(self) -> None:
+        if not self.answer.done():
+            self.answer.set_result(True)
+
+    def in_vain(self) -> None:
+        if not self.answer.done():
+            self.answer.set_result(False)
 
 
 class FairQueue:
@@ -79,6 +92,16 @@ class FairQueue:
         if not self._held[holder]:
             del self._held[holder]
         self._admit()
+
+    @asynccontextmanager
+    async def turn(self, who: str) -> AsyncIterator[bool]:
+        """A place for as long as the block lasts. False: there is none, or it took too long."""
+        waiter = _Awaited(asyncio.get_running_loop().create_future())
+        entry = self.enter(waiter, who)
+        try:
+            yield entry is Entry.NOW or (entry is Entry.LATER and await waiter.answer)
+        finally:
+            self.leave(waiter)
 
     def _may_have_one(self, who: str) -> bool:
         return self._held.get(who, 0) < self._at_once - len(self._inside)
