@@ -22,7 +22,9 @@ KINDS = ["namespaces", *(["bubblewrap"] if shutil.which("bwrap") else [])]
 
 
 def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> ProcessRuntime:
-    config = RuntimeConfig(isolation=kind, log_max_bytes=1 << 20, **changes)  # type: ignore[arg-type]
+    # Users of this process's tests alone: what others start under theirs is counted by user as well.
+    users = 200_000 + os.getpid() % 30_000 * 1_000
+    config = RuntimeConfig(isolation=kind, log_max_bytes=1 << 20, uid_base=users, **changes)  # type: ignore[arg-type]
     return ProcessRuntime(data_dir, config, service_account(None), SystemClock())
 
 

@@ -202,8 +202,11 @@ async def test_a_data_directory_nobody_else_may_enter_works(tmp_path: pathlib.Pa
         assert (await platform.wait_for("/readyz", 200))["ready"] is True
 
 
+@pytest.mark.parametrize(
+    ("login", "expected"), [(f"Authorization: Bearer {ADMIN_TOKEN}\r\n", b" 201 "), ("", b" 401 ")]
+)
 async def test_given_servers_are_used_and_a_stop_lets_a_request_under_way_finish(
-    data_dir: pathlib.Path, database_url: str, redis_url: str
+    data_dir: pathlib.Path, database_url: str, redis_url: str, login: str, expected: bytes
 ) -> None:
     with running(data_dir, CODEHUB_DATABASE_URL=database_url, CODEHUB_REDIS_URL=redis_url) as platform:
         assert set(platform.children()) == {"proxy", "api", "coordinator"}
@@ -211,17 +214,17 @@ async def test_given_servers_are_used_and_a_stop_lets_a_request_under_way_finish
         host, port = platform.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         body = b'{"name": "mina", "role": "learner"}'
-        head = f"POST /api/v1/users HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
+        head = f"POST /api/v1/users HTTP/1.1\r\nHost: localhost\r\n{login}"
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body[:10])
         await writer.drain()
         await asyncio.sleep(0.5)
         assert platform.process
         platform.process.send_signal(signal.SIGTERM)
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(1.5)  # the API takes no new connections any more
         writer.write(body[10:])
         status = await asyncio.wait_for(reader.readline(), 10)
-        assert b" 201 " in status
+        assert expected in status
         writer.close()
         assert await asyncio.to_thread(platform.stop) == 0
 

@@ -309,6 +309,14 @@ class Client(Exchange):
         if self._buffer:
             self._wait_for_turn()
 
+    def drain(self) -> None:
+        """A body that is still coming gets its upstream now: in a moment that takes nothing new any more."""
+        super().drain()
+        if self.state is FIRST:
+            self.state = HELD
+            self._go(self.forward)
+            self._resume()
+
     # Waiting.
 
     def _wait(self, work: Coroutine[Any, Any, None]) -> None:

@@ -91,8 +91,7 @@ class Shepherd:
         first = Identity.of(self._child.first)
         me = Identity.of(os.getpid())
         if first is None or me is None:
-            said = os.read(self._child.output, 2000).decode(errors="replace").strip()
-            raise NotStartedError(said or "the sandbox ended before it began")
+            raise NotStartedError(self._last_words())
         self._first = first
         inside = Inside(first.pid, self._spec.uid, self._spec.gid, has_loopback=self._spec.isolation == BUBBLEWRAP)
         self._network = Network(self._spec.network, inside, lambda: launch.join_groups(self._spec.groups))
@@ -117,7 +116,14 @@ class Shepherd:
                 "filter": self._spec.shares.filter,
             },
         )
-        self._child.let_go()
+        try:
+            self._child.let_go()
+        except BrokenPipeError:  # it ended meanwhile, and most likely said why
+            raise NotStartedError(self._last_words()) from None
+
+    def _last_words(self) -> str:
+        said = os.read(self._child.output, 2000).decode(errors="replace").strip()
+        return said or "the sandbox ended before it began"
 
     def _pass_on(self, number: int, _frame: Any) -> None:
         """To the IDE itself: the sandbox around it neither reacts nor should."""
