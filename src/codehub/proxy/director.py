@@ -47,7 +47,7 @@ PROXIES_SAY = frozenset(
 HOLD_SECONDS = 60.0
 LOOK_UP_SECONDS = 5.0
 HEALTH = {b"/healthz", b"/readyz"}
-HEALTH_AT_ONCE = 4  # of strangers
+HEALTH_AT_ONCE, HEALTH_WAITING = 4, 4096  # of strangers: a check rather waits a moment than says that we are down
 RESERVE = 4  # connections to the API that are open for those who are logged in, and for health checks
 TOKENS_AT_ONCE, TOKENS_WAITING = 2, 64  # unknown ones; a worker has four connections to the database
 HELD_EACH = 12  # requests of one person that wait for one workspace: a browser opens six connections
@@ -114,7 +114,7 @@ class WorkspaceDirector:
         strangers = FairQueue()
         self._api = Forward(api, queue=strangers, reserve=RESERVE)
         self._through = replace(self._api, add=((b"X-Codehub-Forwarded", b"1"),))
-        self._health = Forward(api, beyond=admission.HEALTH, queue=FairQueue(HEALTH_AT_ONCE))
+        self._health = Forward(api, beyond=admission.HEALTH, queue=FairQueue(HEALTH_AT_ONCE, HEALTH_WAITING))
         self._waiting = AFew(HELD_EACH)
         self._unknown_tokens = FairQueue(TOKENS_AT_ONCE, TOKENS_WAITING)
         self._clock = clock
