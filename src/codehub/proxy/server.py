@@ -192,5 +192,6 @@ class Engine:
             pool.close_idle(float("inf"))
         if self._sweeping:
             self._sweeping.cancel()
-        await self._clock.sleep(0)  # the transports say goodbye in the loop's next round
+        for _ in range(4):  # clients' transports end in the loop's next round, their upstreams' after that
+            await self._clock.sleep(0)
         self.flush_metrics()

@@ -118,7 +118,7 @@ class Pool:
     def release(self, up: "Upstream") -> None:
         engine = self._engine
         self.leave(up.holder)
-        if engine.open_upstreams > engine.capacity.upstreams:  # none to spare for later
+        if engine.draining or engine.open_upstreams > engine.capacity.upstreams:  # none to spare for later
             up.transport.close()
             return
         up.since = engine.now
