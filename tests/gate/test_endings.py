@@ -126,6 +126,22 @@ async def expire(lab: Lab, clock: ManualClock) -> None:
     await lab.director.look_for_the_unwelcome()
 
 
+@contextlib.asynccontextmanager
+async def time_goes_on(clock: ManualClock) -> AsyncIterator[None]:
+    """A look that was under way at the jump is followed by another one, as it would be for people."""
+
+    async def pass_time() -> None:
+        while True:
+            await clock.jump(2.0)
+            await asyncio.sleep(0.05)
+
+    passing = asyncio.create_task(pass_time())
+    try:
+        yield
+    finally:
+        passing.cancel()
+
+
 @pytest.mark.parametrize("end", [revoke, deactivate, expire])
 async def test_what_a_token_opened_ends_with_it(
     lab: Lab, work: Workspace, homes: Endless, clock: ManualClock, end: Callable[[Lab, ManualClock], Awaitable[None]]
@@ -135,7 +151,8 @@ async def test_what_a_token_opened_ends_with_it(
     async with lab.browser() as program, Open(lab, work, program, bearer) as opened:
         await opened.all_goes_on()
         await end(lab, clock)
-        await opened.all_end()
+        async with time_goes_on(clock):
+            await opened.all_end()
         async with program.get(f"{lab.url}/w/{work.id}/api", headers=bearer) as answer:
             assert answer.status == 401
     async with asyncio.timeout(SOON):
@@ -165,7 +182,8 @@ async def test_what_a_browser_opened_ends_with_its_session(
                 case "expire":
                     await clock.jump(lab.services.settings.auth.session_seconds)
                     await lab.director.look_for_the_unwelcome()
-            await opened.all_end()
+            async with time_goes_on(clock):
+                await opened.all_end()
 
 
 async def test_what_others_opened_goes_on(lab: Lab, work: Workspace, homes: Endless, clock: ManualClock) -> None:
