@@ -4,6 +4,8 @@ import contextlib
 import os
 import pathlib
 
+from codehub.supervisor.processes import Identity
+
 PROC = pathlib.Path("/proc")
 LISTENING = "0A"  # a socket's state in /proc/net/tcp
 
@@ -33,7 +35,10 @@ def _listening(port: int) -> dict[str, str]:
 
 
 def _pids() -> list[str]:
-    return [name for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 (names, not paths)
+    """The oldest first: whoever opened a socket is older than the children that were forked with it."""
+    names = [name for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 (names, not paths)
+    found = [(identity.started, name) for name in names if (identity := Identity.of(int(name)))]
+    return [name for _, name in sorted(found)]
 
 
 def _sockets(pid: str) -> set[str]:

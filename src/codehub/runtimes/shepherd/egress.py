@@ -19,12 +19,12 @@ from codehub import allowlist
 from codehub.clock import Clock, SystemClock
 from codehub.runtimes.network import rules
 from codehub.runtimes.shepherd import kernel, own_addresses
+from codehub.runtimes.shepherd.relay import copy
 
 HEAD_BYTES, HEAD_SECONDS = 32768, 20.0
 LOOKUP_SECONDS, CONNECT_SECONDS = 15.0, 15.0
 AT_ONCE = 512  # connections of one workspace
 IDLE_SECONDS, LOOK_SECONDS = 60.0, 5.0
-PIECE = 65536
 NO_PROXY_REQUEST = ("400 Bad Request", "this is an HTTP proxy: ask with CONNECT or an http:// address")
 HOP_BY_HOP = {b"connection", b"proxy-connection", b"keep-alive", b"proxy-authorization", b"te", b"upgrade"}
 
@@ -125,7 +125,7 @@ class Egress:
                 back.write(wanted.head)
             else:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await asyncio.gather(_copy(reader, back), _copy(there, writer))
+            await asyncio.gather(copy(reader, back), copy(there, writer))
         finally:
             back.close()
 
@@ -167,18 +167,6 @@ async def _connected(family: int, address: str, port: int) -> socket.socket:
         new.close()
         raise
     return new
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One direction; its end is passed on, the other direction goes on."""
-    with contextlib.suppress(OSError):
-        while piece := await reader.read(PIECE):
-            writer.write(piece)
-            await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()
-        return
-    writer.transport.abort()
 
 
 def _answer(status: str, detail: str) -> bytes:

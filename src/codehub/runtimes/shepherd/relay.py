@@ -34,7 +34,7 @@ async def _serve(path: str, port: int, command: list[str]) -> int:
         except OSError:  # not up yet: like a socket that nobody listens on
             writer.transport.abort()
             return
-        await asyncio.gather(_copy(reader, back), _copy(there, writer))
+        await asyncio.gather(copy(reader, back), copy(there, writer))
 
     async with await asyncio.start_unix_server(join, path):
         code = await program.wait()
@@ -47,7 +47,7 @@ def _pass_on(program: asyncio.subprocess.Process, number: int) -> None:
         program.send_signal(number)
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """One direction; its end is passed on, the other direction goes on."""
     with contextlib.suppress(OSError):
         while piece := await reader.read(PIECE):
