@@ -11,7 +11,7 @@ from codehub.db import migrate
 from codehub.doctor import account, reasons, rules
 from codehub.doctor.model import Finding, fail, ok
 from codehub.doctor.threads import in_thread
-from codehub.embedded import postgres
+from codehub.embedded import postgres, postgres_leftovers
 from codehub.embedded import redis as embedded_redis
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
@@ -83,7 +83,9 @@ async def _cluster(data: DataDir, version: str) -> Finding:
             f"the cluster was made by PostgreSQL {made_by.strip()}, this CodeHub brings {version}",
             "Make a backup with the CodeHub that made it, and restore it with this one.",
         )
-    running = await in_thread(lambda: postgres.leftover(data) is not None and (data.secrets / "postgres").exists())
+    running = await in_thread(
+        lambda: postgres_leftovers.postmaster(data) is not None and (data.secrets / "postgres").exists()
+    )
     if not running:
         return ok("database", f"embedded PostgreSQL {version}, not running now")
     return await _given_database(data.database_url, "the embedded PostgreSQL")

@@ -4,7 +4,6 @@ On a Unix socket only, in a folder only the service account may enter, with a ge
 PostgreSQL's own default: what it acknowledged is on disk.
 """
 
-import contextlib
 import importlib.util
 import os
 import pathlib
@@ -14,11 +13,11 @@ import signal
 import asyncpg
 
 from codehub.clock import Clock
+from codehub.embedded import postgres_leftovers
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
 from codehub.supervisor.forking import Spec, spawn
 from codehub.supervisor.privileges import Account, View
-from codehub.supervisor.processes import Identity
 
 START_SECONDS = 60.0  # recovery after a crash may have much to replay
 MAX_CONNECTIONS = 200
@@ -79,7 +78,7 @@ def _check_version(cluster: pathlib.Path) -> None:
         )
 
 
-def server(data: DataDir, account: Account | None, view: View, *, durable: bool = True) -> Spec:
+def server(data: DataDir, account: Account | None, view: View, clock: Clock, *, durable: bool = True) -> Spec:
     """`durable=False` is for tests of everything but durability: several times faster, and nothing else differs."""
     cluster = data.root / "postgres"
     options = {
@@ -102,39 +101,15 @@ def server(data: DataDir, account: Account | None, view: View, *, durable: bool 
         log_file=data.logs / "postgres.log",
         stop_signal=signal.SIGINT,  # "fast": roll back what is open, write a checkpoint, go
         stop_seconds=30.0,
-        before=lambda: _clear_the_way(data),
+        before=lambda: _before_start(data, clock),
     )
 
 
-def _clear_the_way(data: DataDir) -> None:
-    """PostgreSQL refuses to start on a stale pid file whose number now belongs to another process. We know better."""
+async def _before_start(data: DataDir, clock: Clock) -> None:
     log = data.logs / "postgres.log"
     if log.exists() and log.stat().st_size > LOG_BYTES:
         log.replace(log.with_suffix(".log.1"))
-    pid_file = data.root / "postgres" / "postmaster.pid"
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        pid = int(pid_file.read_text().splitlines()[0])
-        identity = Identity.of(pid)
-        if identity is None or not _is_server_of(pid, pid_file.parent):
-            pid_file.unlink()
-
-
-def _is_server_of(pid: int, cluster: pathlib.Path) -> bool:
-    """A server works in its cluster's folder."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/cwd").readlink() == cluster.resolve()
-    except OSError:
-        return False
-
-
-def leftover(data: DataDir) -> Identity | None:
-    """A server that still runs on our cluster although nobody supervises it."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        pid_file = data.root / "postgres" / "postmaster.pid"
-        pid = int(pid_file.read_text().splitlines()[0])
-        if _is_server_of(pid, pid_file.parent):
-            return Identity.of(pid)
-    return None
+    await postgres_leftovers.clear(data, clock)
 
 
 async def wait_ready(data: DataDir, clock: Clock) -> None:
@@ -165,18 +140,3 @@ def last_line(log: pathlib.Path) -> str:
     except OSError:
         return "it left no log"
     return lines[-1] if lines else "it left no log"
-
-
-async def stop_leftover(data: DataDir, clock: Clock, *, patience: float = 30.0) -> bool:
-    """Stop such a server: "fast" first, then "immediate", from which it recovers on its next start."""
-    identity = leftover(data)
-    if identity is None:
-        return False
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
-        identity.signal(signal.SIGCONT)
-        identity.signal(number)
-        for _ in range(int(patience / 3 / 0.05)):
-            if not identity.alive():
-                return True
-            await clock.sleep(0.05)
-    return True

@@ -46,6 +46,8 @@ class Child:
 
     async def _live_once(self) -> int | None:
         try:
+            if self.spec.before:
+                await self.spec.before()
             self._process = spawn(self.spec)
         except OSError as e:
             log.warning("Process could not be started", process=self.spec.name, error=str(e))

@@ -16,7 +16,7 @@ import os
 import pathlib
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -43,7 +43,7 @@ class Spec:
     log_file: pathlib.Path | None = None  # None: the supervisor's own output
     stop_signal: int = signal.SIGTERM
     stop_seconds: float = 15.0
-    before: Callable[[], None] = lambda: None  # clears what an earlier life left in the way
+    before: Callable[[], Awaitable[None]] | None = None  # clears what an earlier life left in the way
 
 
 class Process:
@@ -79,7 +79,6 @@ class Process:
 def spawn(spec: Spec) -> Process:
     """OSError: there is no room for one more process. What goes wrong later, the child says itself, and ends."""
     parent = os.getpid()
-    spec.before()
     sys.stdout.flush()
     sys.stderr.flush()
     # A signal for the child must not reach our loop through the socket that both have for a moment.

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from codehub import logs
 from codehub.clock import Clock, SystemClock
 from codehub.db import Database, migrate
-from codehub.embedded import postgres, redis
+from codehub.embedded import postgres, postgres_leftovers, redis
 from codehub.embedded.datadir import DataDir, InUseError
 from codehub.embedded.hands import change_hands
 from codehub.settings import Settings
 from codehub.supervisor.accounts import ensure_account
 from codehub.supervisor.child import Child
+from codehub.supervisor.forking import Spec
 from codehub.supervisor.privileges import Account, needed_trees, service_account, view_for
 from codehub.supervisor.processes import Ledger
 
@@ -46,24 +47,21 @@ class Servers:
         await check_given(self._settings)
         waits = []
         if storage.database_url is None:
-            await postgres.stop_leftover(self._data, self._clock)
+            await postgres_leftovers.end(self._data, self._clock)
         if change_hands(self._data, self.account):  # not in a thread: what is forked next wants there to be one
             log.info("Everything belongs to this account now", account=self.account.name if self.account else None)
         if storage.database_url is None:
             await postgres.ensure_cluster(self._data, self.account, self.view)
-            self._run(Child(postgres.server(self._data, self.account, self.view, durable=self._durable), *self._keep))
+            self._run(postgres.server(self._data, self.account, self.view, self._clock, durable=self._durable))
             waits.append(postgres.wait_ready(self._data, self._clock))
         if storage.redis_url is None:
-            self._run(Child(redis.server(self._data, self.account, self.view, durable=self._durable), *self._keep))
+            self._run(redis.server(self._data, self.account, self.view, durable=self._durable))
             waits.append(redis.wait_ready(self._data, self._clock))
         await asyncio.gather(*waits)
         return Urls(storage.database_url or self._data.database_url, storage.redis_url or self._data.redis_url)
 
-    @property
-    def _keep(self) -> tuple[Ledger, Clock]:
-        return self._ledger, self._clock
-
-    def _run(self, child: Child) -> None:
+    def _run(self, spec: Spec) -> None:
+        child = Child(spec, self._ledger, self._clock)
         self._children.append(child)
         child.start()
 
