@@ -39,7 +39,7 @@ LOADED_ONCE = (
     "codehub.proxy.role",
     "codehub.proxy.directing",
     "codehub.coordinator.role",
-    "codehub.greeting",
+    "codehub.startup_message",
     "codehub.web.role",
 )
 BROUGHT = {  # by capabilities; loaded when asked for
@@ -105,15 +105,13 @@ def serve() -> None:
     front_door = functools.partial(proxy, api_socket=DataDir(settings.storage.data_dir).api_socket)
     roles: dict[str, Callable[..., None]] = {"proxy": front_door, "api": api, "coordinator": coordinator}
 
-    async def greet(urls: Urls, url: str) -> None:
-        from codehub.greeting import greet  # noqa: PLC0415
+    async def ready(urls: Urls, url: str) -> None:
+        from codehub.startup_message import say_ready  # noqa: PLC0415
 
-        await greet(settings, urls, url)
+        await say_ready(settings, urls, url)
 
-    crew = supervisor.Crew(
-        LOADED_ONCE, {name: functools.partial(_saying_errors, role) for name, role in roles.items()}, greet
-    )
-    asyncio.run(supervisor.serve(settings, SystemClock(), crew))
+    run = {name: functools.partial(_saying_errors, role) for name, role in roles.items()}
+    asyncio.run(supervisor.serve(settings, SystemClock(), supervisor.Roles(LOADED_ONCE, run, ready)))
 
 
 @app.command(rich_help_panel=RUN)

@@ -34,12 +34,12 @@ METRICS_DIR = "PROMETHEUS_MULTIPROC_DIR"  # named before anything that counts is
 
 
 @dataclass(frozen=True)
-class Crew:
-    """Who works on top of the servers. Given by `cli`, which alone knows everybody."""
+class Roles:
+    """What runs on top of the servers. Given by `cli`, which alone knows every role."""
 
     modules: tuple[str, ...]  # what they all need, loaded here once, while the servers start
-    roles: Mapping[str, Callable[..., None]]  # in the order in which they stop: first whoever talks to people
-    greet: Callable[[Urls, str], Awaitable[None]]  # called once everything answers
+    run: Mapping[str, Callable[..., None]]  # by name, in the order in which they stop: those that have clients first
+    ready: Callable[[Urls, str], Awaitable[None]]  # called once everything answers
 
 
 def base_url(settings: Settings, listener: socket.socket) -> str:
@@ -54,14 +54,14 @@ def base_url(settings: Settings, listener: socket.socket) -> str:
 class Supervisor:
     """Holds the listening sockets, the servers and the roles of one instance."""
 
-    def __init__(self, settings: Settings, clock: Clock, crew: Crew) -> None:
+    def __init__(self, settings: Settings, clock: Clock, roles: Roles) -> None:
         self._settings = settings
         self._clock = clock
-        self._crew = crew
+        self._roles = roles
         self._data = DataDir(settings.storage.data_dir)
         self._ledger = Ledger(self._data.run / "children.json")
         self._servers = Servers(settings, self._data, self._ledger, clock)
-        self._roles: list[Child] = []
+        self._children: list[Child] = []
         self._sockets: list[socket.socket] = []
 
     async def start(self) -> tuple[Urls, str]:
@@ -76,10 +76,10 @@ class Supervisor:
         await self._migrate(urls)
         url = base_url(self._settings, doors[0])
         listeners = {"proxy": doors, "api": [inner]}
-        for role in self._crew.roles:
+        for role in self._roles.run:
             child = Child(self._role(role, listeners.get(role, []), urls), self._ledger, self._clock)
             child.start()
-            self._roles.append(child)
+            self._children.append(child)
         await self._wait_ready(doors[0])
         self._data.note_url(url)
         return urls, url
@@ -94,7 +94,7 @@ class Supervisor:
     async def _load(self) -> None:
         """What the roles are made of. Nothing of it can be garbage."""
         gc.disable()
-        for module in self._crew.modules:
+        for module in self._roles.modules:
             await self._clock.sleep(0)  # the servers' start goes on in between
             importlib.import_module(module)
         gc.freeze()
@@ -106,7 +106,7 @@ class Supervisor:
                 log.info("Migrated the database", version=migration.version, name=migration.name)
 
     def _role(self, role: str, listeners: Sequence[socket.socket], urls: Urls) -> Spec:
-        work = self._crew.roles[role]
+        work = self._roles.run[role]
         fds = tuple(listener.fileno() for listener in listeners)
         account = None if role in PRIVILEGED_ROLES else self._servers.account
         environment = {
@@ -134,7 +134,7 @@ class Supervisor:
         """Until the API answers `/readyz`. A role that keeps dying has said why in its own log line."""
         deadline = self._clock.monotonic() + READY_SECONDS
         while not await self._is_ready(door):
-            if self._clock.monotonic() > deadline or any(role.failures >= 5 for role in self._roles):
+            if self._clock.monotonic() > deadline or any(role.failures >= 5 for role in self._children):
                 raise StartError("the API does not become ready; the lines above say why")
             await self._clock.sleep(0.05)
 
@@ -152,21 +152,21 @@ class Supervisor:
         return b" 200 " in status
 
     async def stop(self) -> None:
-        """First whoever talks to people, then the loops, then what they all stand on."""
+        """First the roles that have clients, then the loops, then the servers that they all use."""
         for listener in self._sockets:
             listener.close()
-        talking = asyncio.gather(*(role.stop() for role in self._roles[:1]))
-        if len(self._roles) > 1:
+        talking = asyncio.gather(*(role.stop() for role in self._children[:1]))
+        if len(self._children) > 1:
             # The proxy takes nothing new by now. The API ends streams of events, which the proxy would wait for.
             await self._clock.sleep(SETTLE_SECONDS)
-            await self._roles[1].stop()
+            await self._children[1].stop()
         await talking
-        for role in self._roles[2:]:
+        for role in self._children[2:]:
             await role.stop()
         await self._servers.stop()
 
 
-async def serve(settings: Settings, clock: Clock, crew: Crew) -> None:
+async def serve(settings: Settings, clock: Clock, roles: Roles) -> None:
     """Run until told to stop."""
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -175,9 +175,9 @@ async def serve(settings: Settings, clock: Clock, crew: Crew) -> None:
     lock = data.lock()
     try:
         data.prepare(ensure_account(settings.server.user))
-        supervisor = Supervisor(settings, clock, crew)
+        supervisor = Supervisor(settings, clock, roles)
         try:
-            await _run_until(told_to_stop, _run(supervisor, crew))
+            await _run_until(told_to_stop, _run(supervisor, roles))
         finally:
             log.info("Stopping")
             await supervisor.stop()
@@ -185,8 +185,8 @@ async def serve(settings: Settings, clock: Clock, crew: Crew) -> None:
         os.close(lock)
 
 
-async def _run(supervisor: Supervisor, crew: Crew) -> None:
-    await crew.greet(*await supervisor.start())
+async def _run(supervisor: Supervisor, roles: Roles) -> None:
+    await roles.ready(*await supervisor.start())
     await asyncio.Event().wait()
 
 

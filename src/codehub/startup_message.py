@@ -16,7 +16,7 @@ from codehub.wiring import open_services
 HOW = "codehub user login-link"
 
 
-async def greet(settings: Settings, urls: Urls, url: str) -> None:
+async def say_ready(settings: Settings, urls: Urls, url: str) -> None:
     terminal = _terminal()
     async with open_services(resolve(settings, urls), SystemClock()) as services:
         admin = await services.people.ensure_first_admin()
