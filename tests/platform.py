@@ -77,7 +77,8 @@ class Platform:
 
     def launch(self) -> None:
         self.prepare()
-        with self._output_of_its_own() as out, self._errors.open("ab") as err:
+        with self._output_of_its_own() as out, self._errors.open("ab") as errors:
+            err = out if self.on_a_terminal else errors.fileno()
             # A session of its own, so that the whole tree can be found and nothing else is hit.
             self.process = subprocess.Popen(
                 [*CODEHUB, "serve"],

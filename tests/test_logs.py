@@ -104,6 +104,43 @@ def test_in_text_a_stranger_cannot_write_a_line_of_their_own() -> None:
     assert len(written.splitlines()) == 1
 
 
+QUIET = """
+    import json, pathlib, sys, tempfile
+    sys.stderr.isatty = lambda: True
+    path = pathlib.Path(tempfile.mkdtemp()) / "log"
+    logs.use_file(path, quiet=True)
+    logs.configure(LogConfig(), {role!r})
+    {body}
+    sys.stderr.write("== file\\n" + path.read_text())
+"""
+
+
+def quiet(body: str, role: str = "api") -> tuple[list[str], list[dict[str, Any]]]:
+    """What a person sees on the terminal, and what is in the file."""
+    seen, _, kept = script(QUIET.format(role=role, body=body)).partition("== file\n")
+    return seen.splitlines(), lines(kept)
+
+
+def test_a_terminal_shows_what_goes_wrong_and_the_file_has_everything() -> None:
+    body = """log.info("Request", path="/"); log.warning("Slow", seconds=3); logging.getLogger("uvicorn").info("Up")"""
+    seen, kept = quiet(body)
+    assert [line.split("  ", 1)[1] for line in seen] == ["Warning: Slow (seconds 3)"]
+    assert [(line["event"], line["role"]) for line in kept] == [("Request", "api"), ("Slow", "api"), ("Up", "api")]
+    assert kept[0]["timestamp"].endswith("Z")
+
+
+def test_a_terminal_shows_what_the_supervisor_does() -> None:
+    seen, _ = quiet('log.info("Starting", data="/srv/x")', role="serve")
+    assert [line.split("  ", 1)[1] for line in seen] == ["Starting (data /srv/x)"]
+
+
+def test_on_a_terminal_an_exception_is_one_line_and_its_traceback_is_in_the_file() -> None:
+    seen, kept = quiet('exec("try: 1 / 0\\nexcept ZeroDivisionError: log.exception(chr(10) + str(2))")')
+    assert len(seen) == 1
+    assert "ZeroDivisionError: division by zero" in seen[0]
+    assert "Traceback (most recent call last)" in kept[0]["exception"]
+
+
 def test_the_id_of_a_request_or_a_tick_is_on_every_line_within() -> None:
     written = lines(
         script("""

@@ -75,7 +75,7 @@ def _saying_errors(work: Callable[..., None], *arguments: object) -> None:
     try:
         work(*arguments)
     except CodeHubError as e:
-        sys.stderr.write(f"codehub: {logs.redact_text(e.detail)}\n")
+        sys.stderr.writelines(f"codehub: {line}\n" for line in logs.redact_text(e.detail).splitlines())
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -91,17 +91,23 @@ def _options(
 
 
 @app.command(rich_help_panel=RUN)
-def serve() -> None:
+def serve(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show every line of the log, a line for each request among them.")
+    ] = False,
+) -> None:
     """Run everything on this machine: servers, API, coordinator. Prints a login link at the first start.
 
     Without `CODEHUB_DATABASE_URL` and `CODEHUB_REDIS_URL` it starts its own PostgreSQL and Redis below
-    `CODEHUB_DATA_DIR`. Stop it with Ctrl-C: everything is stopped in order.
+    `CODEHUB_DATA_DIR`. Stop it with Ctrl-C: everything is stopped in order, but workspaces go on running. On a terminal
+    it says what matters; the log in the data directory (`log/codehub.log`) has everything.
     """
     from codehub.embedded.datadir import DataDir  # noqa: PLC0415 (roles import their own weight only)
+    from codehub.supervisor import preflight  # noqa: PLC0415
     from codehub.supervisor import serve as supervisor  # noqa: PLC0415
     from codehub.supervisor.servers import Urls  # noqa: PLC0415
 
-    settings = load_settings("serve")
+    settings = load_settings("serve", preflight.problems)
     front_door = functools.partial(proxy, api_socket=DataDir(settings.storage.data_dir).api_socket)
     roles: dict[str, Callable[..., None]] = {"proxy": front_door, "api": api, "coordinator": coordinator}
 
@@ -110,8 +116,14 @@ def serve() -> None:
 
         await say_ready(settings, urls, url)
 
+    def stopping() -> None:
+        from codehub.startup_message import say_stopping  # noqa: PLC0415
+
+        say_stopping(settings)
+
     run = {name: functools.partial(_saying_errors, role) for name, role in roles.items()}
-    asyncio.run(supervisor.serve(settings, SystemClock(), supervisor.Roles(LOADED_ONCE, run, ready)))
+    all_roles = supervisor.Roles(LOADED_ONCE, run, ready, stopping)
+    asyncio.run(supervisor.serve(settings, SystemClock(), all_roles, verbose=verbose))
 
 
 @app.command(rich_help_panel=RUN)

@@ -1,12 +1,19 @@
-"""Logging: structlog, JSON when nobody watches, readable on a terminal. `cli` calls `configure` once per process.
+"""Logging with structlog. `startup` calls `configure` once per process; output goes to standard error, and to a file.
 
-Every line carries the role and, through context variables, the id of the request or the tick it belongs to.
+Standard error gets JSON lines, and on a terminal text. `codehub serve` keeps the file, `log/codehub.log` in the data
+directory, with every line of all its roles as JSON, and leaves to its terminal what a person has to know, unless asked
+for more. Every line carries the role and, through context variables, the id of its request or tick.
 """
 
+import contextlib
+import fcntl
 import logging
+import os
+import pathlib
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
 from typing import Any
 
 # structlog draws in `rich` where there is one, for tracebacks we print plainly; leaving it out spares every process a
@@ -66,42 +73,107 @@ def _redact_value(key: object, value: Any) -> Any:
             return redact_text(str(value))
 
 
+@dataclass
+class _Output:
+    """Of this process, and of those that are forked from it."""
+
+    file: int | None = None
+    quiet: bool = False
+
+
+_output = _Output()
+
+
+def use_file(path: pathlib.Path, *, quiet: bool) -> int:
+    """Everything goes to this file as well; with `quiet`, a terminal gets only what matters. Returns the descriptor.
+
+    A role inherits it, as it may not open the file itself.
+    """
+    _output.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    _output.quiet = quiet
+    return _output.file
+
+
 def configure(config: LogConfig, role: str) -> None:
     as_json = config.format == "json" or (config.format == "auto" and not sys.stderr.isatty())
     level = logging.getLevelNamesMapping()[config.level.upper()]
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=as_json),
         structlog.processors.format_exc_info,
     ]
-    renderer: Any = (
-        structlog.processors.JSONRenderer(ensure_ascii=False)
-        if as_json
-        else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    )
+    rendered = [redact, *([_to_file] if _output.file is not None else []), *_for_standard_error(as_json=as_json)]
     structlog.configure(
-        processors=[*shared, redact, renderer],
+        processors=[*shared, *rendered],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(role=role)
-    _capture_stdlib(shared, renderer, max(level, logging.INFO))
+    _capture_stdlib(shared, rendered, max(level, logging.INFO))
 
 
-def _capture_stdlib(shared: list[Any], renderer: Any, level: int) -> None:
+def _for_standard_error(*, as_json: bool) -> list[Any]:
+    if as_json:
+        return [structlog.processors.TimeStamper(fmt="iso", utc=True), _json]
+    if _output.quiet:
+        return [_only_what_matters, structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _sentence]
+    renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    return [structlog.processors.TimeStamper(fmt="iso", utc=False), renderer]
+
+
+_json = structlog.processors.JSONRenderer(ensure_ascii=False)
+_stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+
+
+def _to_file(logger: Any, method: str, event: Event) -> Event:
+    """A line at a time, also of several processes. The lock is for `supervisor.log_files`, which empties the file."""
+    line = str(_json(logger, method, _stamp(logger, method, dict(event)))).encode()
+    assert _output.file is not None  # noqa: S101 (or this is not among the processors)
+    with contextlib.suppress(OSError):  # a full disk stops the log, not what is logged
+        fcntl.lockf(_output.file, fcntl.LOCK_SH)
+        try:
+            os.write(_output.file, line + b"\n")
+        finally:
+            fcntl.lockf(_output.file, fcntl.LOCK_UN)
+    return event
+
+
+def _only_what_matters(_logger: Any, _method: str, event: Event) -> Event:
+    """What the supervisor does, and what goes wrong anywhere."""
+    if event["level"] in {"debug", "info"} and event.get("role") != "serve":
+        raise structlog.DropEvent
+    return event
+
+
+def _sentence(_logger: Any, _method: str, event: Event) -> str:
+    """One line, whatever is in it; of an exception only what it says: its traceback is in the file."""
+    time, level, text = event.pop("timestamp"), event.pop("level"), event.pop("event")
+    exception = str(event.pop("exception", "")).strip().splitlines()
+    details = [f"{key.replace('_', ' ')} {value}" for key, value in event.items() if key != "role"]
+    said = f"{text}{': ' + exception[-1] if exception else ''}{' (' + ', '.join(details) + ')' if details else ''}"
+    mark = "" if level in {"debug", "info"} else f"{level.capitalize()}: "
+    return f"{time}  {mark}{said if said.isprintable() else ascii(said)[1:-1]}"
+
+
+def _capture_stdlib(shared: list[Any], rendered: list[Any], level: int) -> None:
     """Libraries that use `logging` (uvicorn, asyncio) come out in the same form."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, redact, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendered],
         )
     )
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
+
+
+class _Handler(logging.StreamHandler[Any]):
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(structlog.DropEvent):  # not for standard error
+            super().emit(record)
 
 
 def get() -> Any:

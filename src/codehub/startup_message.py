@@ -1,5 +1,7 @@
 """What `codehub serve` says once everything answers: where it is and, until an admin has logged in, the way in.
 
+And what it says when it is told to stop: that workspaces do not stop with it.
+
 A link that logs in as admin goes to a terminal or nowhere: output that is kept, as a service's is, is read by others.
 """
 
@@ -9,11 +11,14 @@ from typing import TextIO
 from codehub.auth.service import LoginLink
 from codehub.clock import SystemClock
 from codehub.command import operator, resolve
+from codehub.runtimes import records
+from codehub.runtimes.layout import Layout
 from codehub.settings import Settings
 from codehub.supervisor.servers import Urls
 from codehub.wiring import open_services
 
 HOW = "codehub user login-link"
+STOP = "codehub workspace stop"
 
 
 async def say_ready(settings: Settings, urls: Urls, url: str) -> None:
@@ -31,6 +36,16 @@ async def say_ready(settings: Settings, urls: Urls, url: str) -> None:
     if link and terminal:
         _say(terminal, _way_in(link, url))
     _say(sys.stdout, ["  Stop with Ctrl-C.", "", ""])
+
+
+def say_stopping(settings: Settings) -> None:
+    running = [
+        workspace for workspace in records.read_all(Layout(settings.storage.data_dir).running) if workspace.alive
+    ]
+    if running:
+        many = f"{len(running)} workspaces go" if len(running) > 1 else "One workspace goes"
+        line = f"  {many} on running, and the next start finds what runs. To stop one, before this: {STOP} NAME"
+        _say(sys.stdout, ["", line, ""])
 
 
 def _way_in(link: LoginLink, url: str) -> list[str]:

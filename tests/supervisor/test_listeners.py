@@ -96,6 +96,6 @@ def test_what_somebody_else_has_is_named_and_we_do_not_start_beside_it(
 
 
 def test_an_address_that_is_not_this_machines_is_one_clear_line() -> None:
-    complaint = r"cannot listen on 192\.0\.2\.7:0: Cannot assign requested address"
+    complaint = r"CODEHUB_HOST=192\.0\.2\.7: this machine has no such address"
     with pytest.raises(StartError, match=complaint), listening("192.0.2.7"):
         pass

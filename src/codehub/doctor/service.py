@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from codehub import settings as config
 from codehub.doctor import account, isolation, machine, servers, store, workspaces
 from codehub.doctor import settings as settings_check
 from codehub.doctor.model import Finding, fail
@@ -13,7 +14,7 @@ BOUND_SECONDS = 6.0
 
 
 async def examine(environ: Mapping[str, str]) -> list[Finding]:
-    settings, complaints = settings_check.load_what_is_right(environ)
+    settings, complaints = config.load_checked(environ)
     root = settings.storage.data_dir
     checks: dict[str, Callable[[], Awaitable[Finding]]] = {
         "settings": lambda: in_thread(lambda: settings_check.check(complaints, environ)),

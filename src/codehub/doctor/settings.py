@@ -1,30 +1,9 @@
-"""Are the settings right? And which can the other checks work with if not?"""
+"""Are the settings right?"""
 
-import pathlib
 from collections.abc import Mapping
 
 from codehub import settings as config
 from codehub.doctor.model import Finding, fail, ok, warn
-from codehub.errors import SettingsError
-from codehub.settings import Settings
-
-NO_FILE = pathlib.Path("/dev/null")
-
-
-def load_what_is_right(environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
-    """The settings with every wrong one left at its default, and a line about each wrong one."""
-    env = {name: value for name, value in environ.items() if value != ""}
-    file: pathlib.Path | None = None
-    complaints: list[str] = []
-    while True:
-        try:
-            return config.load(env, file), complaints
-        except SettingsError as e:
-            complaints.append(e.detail)
-            if env.pop(e.detail.partition("=")[0], None) is None:  # so it is in the file, or the file itself
-                if file == NO_FILE:
-                    raise
-                file = NO_FILE
 
 
 def check(complaints: list[str], environ: Mapping[str, str]) -> Finding:

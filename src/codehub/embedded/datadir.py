@@ -4,7 +4,7 @@ lock            held by the running supervisor
 secrets/        generated passwords and the signing key; ours alone
 postgres/ redis/  the servers' data; the service account's alone
 run/            sockets, the ledger of children, metrics of this run
-log/            the servers' own logs
+log/            ours (codehub.log) and the servers' own
 account         whose the servers' data is (`hands`)
 """
 
@@ -17,10 +17,14 @@ import stat
 from dataclasses import dataclass
 
 from codehub.errors import StartError
+from codehub.settings import default_data_dir
 from codehub.supervisor.privileges import Account
 
 # A Unix socket's path has at most 107 bytes; the longest name below `run` takes 22 of them.
 LONGEST_RUN_DIR = 80
+# What tells a data directory from other folders, and what may be in one that is not complete yet, or only prepared.
+MARKS = {"secrets", "postgres"}
+FIRST = {"lock", "run", "log", "redis", "archives", "ide", "codehub.toml", "templates", "lost+found"}
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,35 @@ class DataDir:
         except OSError:
             return None
 
+    @property
+    def log_file(self) -> pathlib.Path:
+        return self.logs / "codehub.log"
+
+    @property
+    def is_new(self) -> bool:
+        """Has no CodeHub been here before?"""
+        return not self.secrets.exists()
+
+    def check(self) -> None:
+        """Refuse a path that can only be a mistake: a new directory would hide that the data is elsewhere."""
+        root = self.root
+        try:
+            if root.exists() and not root.is_dir():
+                raise StartError(f"CODEHUB_DATA_DIR={root}: is not a folder")
+            if root.is_dir():
+                names = {path.name for path in root.iterdir()}
+                if not names & MARKS and names - FIRST:
+                    raise StartError(
+                        f"CODEHUB_DATA_DIR={root}: has other files in it and nothing of CodeHub's; "
+                        "give CodeHub a folder of its own"
+                    )
+            elif not root.parent.is_dir() and root != default_data_dir(os.environ):
+                raise StartError(
+                    f"CODEHUB_DATA_DIR={root}: there is no folder {root.parent}; correct the path, or make that folder"
+                )
+        except OSError as e:
+            raise StartError(f"cannot use the data directory {root}: {e.strerror}. {advice(e)}") from e
+
     def prepare(self, account: Account | None) -> None:
         """Make the folders, each with the narrowest owner and mode that works. Repeatable."""
         try:
@@ -112,7 +145,8 @@ class DataDir:
             raise StartError(f"cannot use the data directory {self.root}: {e.strerror}. {advice(e)}") from e
 
     def lock(self) -> int:
-        """Hold the directory for this process; released by the kernel however we end."""
+        """Hold the directory for this process, made if need be; released by the kernel however we end."""
+        self.check()
         path = self.root / "lock"
         try:
             self.root.mkdir(mode=0o711, parents=True, exist_ok=True)

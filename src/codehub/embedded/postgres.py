@@ -21,7 +21,6 @@ from codehub.supervisor.privileges import Account, View
 
 START_SECONDS = 60.0  # recovery after a crash may have much to replay
 MAX_CONNECTIONS = 200
-LOG_BYTES = 10_000_000
 
 
 def binaries() -> pathlib.Path:
@@ -101,15 +100,8 @@ def server(data: DataDir, account: Account | None, view: View, clock: Clock, *, 
         log_file=data.logs / "postgres.log",
         stop_signal=signal.SIGINT,  # "fast": roll back what is open, write a checkpoint, go
         stop_seconds=30.0,
-        before=lambda: _before_start(data, clock),
+        before=lambda: postgres_leftovers.clear(data, clock),
     )
-
-
-async def _before_start(data: DataDir, clock: Clock) -> None:
-    log = data.logs / "postgres.log"
-    if log.exists() and log.stat().st_size > LOG_BYTES:
-        log.replace(log.with_suffix(".log.1"))
-    await postgres_leftovers.clear(data, clock)
 
 
 async def wait_ready(data: DataDir, clock: Clock) -> None:

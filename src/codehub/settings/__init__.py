@@ -1,7 +1,7 @@
 """Settings: read once by `cli`, from the environment and `codehub.toml`, into frozen groups that are handed around.
 
-What there is to set is declared in `groups`; `codehub settings` and the docs print it from there. A wrong value ends
-the start with one line that names it.
+What there is to set is declared in `groups`; `codehub settings` and the docs print it from there. Wrong values end
+the start, with a line for each that names it.
 """
 
 import dataclasses
@@ -48,8 +48,10 @@ __all__ = [
     "ShareConfig",
     "StorageConfig",
     "TtlConfig",
+    "default_data_dir",
     "describe",
     "load",
+    "load_checked",
     "suggestion",
     "to_environ",
     "unknown_names",
@@ -61,11 +63,22 @@ OTHER_NAMES = {"CODEHUB_SETTINGS": "Path of the settings file; unset: `codehub.t
 
 def load(environ: Mapping[str, str] | None = None, file: pathlib.Path | None = None) -> Settings:
     """Read the settings. The environment wins over the file, the file over the defaults."""
+    settings, problems = load_checked(environ, file)
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return settings
+
+
+def load_checked(
+    environ: Mapping[str, str] | None = None, file: pathlib.Path | None = None
+) -> tuple[Settings, list[str]]:
+    """The settings with every wrong one left at its default, and a line about each wrong one."""
     env = os.environ if environ is None else environ
     path = file or _settings_file(env)
-    from_file = _read_file(path) if path else {}
-    groups = {f.name: _load_group(f.type, env, from_file, path) for f in dataclasses.fields(Settings)}
-    return Settings(**groups)
+    problems: list[str] = []
+    from_file = _read_file(path, problems) if path else {}
+    groups = {f.name: _load_group(f.type, env, from_file, path, problems) for f in dataclasses.fields(Settings)}
+    return Settings(**groups), problems
 
 
 def to_environ(settings: Settings) -> dict[str, str]:
@@ -108,31 +121,38 @@ def _settings_file(env: Mapping[str, str]) -> pathlib.Path | None:
     return here if here.is_file() else None
 
 
-def _read_file(path: pathlib.Path) -> dict[str, Any]:
+def _read_file(path: pathlib.Path, problems: list[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
-        raise SettingsError(f"cannot read the settings file {path}: {e.strerror}") from e
+        problems.append(f"cannot read the settings file {path}: {e.strerror}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-        raise SettingsError(f"{path} is not valid TOML: {e}") from e
+        problems.append(f"{path} is not valid TOML: {e}")
     known = {name for name, _, _ in describe()}
-    for name in values:
-        if name not in known:
-            raise SettingsError(f"{path}: unknown setting {name}{suggestion(name)}")
+    problems += [f"{path}: unknown setting {name}{suggestion(name)}" for name in values if name not in known]
     return values
 
 
-def _load_group(group: Any, env: Mapping[str, str], from_file: dict[str, Any], path: pathlib.Path | None) -> Any:
+def _load_group(
+    group: Any, env: Mapping[str, str], from_file: dict[str, Any], path: pathlib.Path | None, problems: list[str]
+) -> Any:
     hints = typing.get_type_hints(group)
     values = {}
     for field in dataclasses.fields(group):
         name = field.metadata["env"]
-        if env.get(name, "") != "":
-            values[field.name] = _parse(name, env[name], hints[field.name], field.metadata, where="")
+        if name == "CODEHUB_DATA_DIR":
+            values[field.name] = default_data_dir(env)
+        if given := env.get(name, ""):
+            raw, where = given, ""
         elif name in from_file:
-            values[field.name] = _parse(name, from_file[name], hints[field.name], field.metadata, where=f" in {path}")
-        elif name == "CODEHUB_DATA_DIR":
-            values[field.name] = _default_data_dir(env)
+            raw, where = from_file[name], f" in {path}"
+        else:
+            continue
+        try:
+            values[field.name] = _parse(name, raw, hints[field.name], field.metadata, where)
+        except SettingsError as e:
+            problems.append(e.detail)
     return group(**values)
 
 
@@ -167,7 +187,7 @@ def _convert(raw: Any, hint: Any) -> Any:
     return raw
 
 
-def _default_data_dir(env: Mapping[str, str]) -> pathlib.Path:
+def default_data_dir(env: Mapping[str, str]) -> pathlib.Path:
     if os.geteuid() == 0:
         return pathlib.Path("/var/lib/codehub")
     base = env.get("XDG_DATA_HOME") or pathlib.Path(env.get("HOME") or "~").expanduser() / ".local" / "share"

@@ -16,6 +16,7 @@ BACKLOG = 2048
 LOOPBACKS = ("127.0.0.1", "::1")
 # The machine has no such address, mostly because it has no IPv6: then nobody else can listen on it either.
 ABSENT = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT}
+HOSTS = "take 127.0.0.1 for this machine alone, 0.0.0.0 for every network it is in"
 ATTEMPTS = 20  # at a port that is free on every address
 
 
@@ -38,7 +39,7 @@ def open_sockets(settings: Settings) -> list[socket.socket]:
             raise StartError(f"{e}. Set CODEHUB_PORT to a free port.") from e
         except OSError as e:
             _close(opened)
-            raise StartError(f"cannot listen on {host}:{port}: {e.strerror}.") from e
+            raise StartError(_refusal(host, port, e)) from e
         return opened
     raise AssertionError  # the last attempt returned or raised
 
@@ -53,12 +54,38 @@ def addresses(address: str) -> list[str]:
     return list(dict.fromkeys([address, *others]))
 
 
+def problems(settings: Settings) -> list[str]:
+    """What is wrong with host and port, before anything is started. That another process listens there may pass."""
+    host, port = settings.server.host, settings.server.port
+    try:
+        _listen(_resolve(host), port).close()
+    except StartError as e:
+        return [e.detail]
+    except OSError as e:
+        return [_refusal(host, port, e)]
+    except _TakenError:
+        return []
+    return []
+
+
 def _resolve(host: str) -> str:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except socket.gaierror as e:
-        raise StartError(f"CODEHUB_HOST={host}: {e.strerror}") from e
+    except (socket.gaierror, UnicodeError) as e:
+        raise StartError(f"CODEHUB_HOST={host}: there is no such host; {HOSTS}") from e
     return str(found[0][4][0])
+
+
+def _refusal(host: str, port: int, error: OSError) -> str:
+    """Why the kernel does not let us listen, and what to do about it."""
+    if error.errno in ABSENT:
+        return f"CODEHUB_HOST={host}: this machine has no such address; {HOSTS}"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return (
+            f"CODEHUB_PORT={port}: an ordinary user may not listen on this port: take one from 1024 on, "
+            "and let a web server in front of it have the lower one"
+        )
+    return f"cannot listen on {host}:{port}: {error.strerror}"
 
 
 class _TakenError(Exception):

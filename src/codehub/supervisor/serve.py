@@ -17,6 +17,7 @@ from codehub.db import migrate
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
 from codehub.settings import Settings, to_environ
+from codehub.supervisor import log_files
 from codehub.supervisor.accounts import ensure_account
 from codehub.supervisor.child import Child
 from codehub.supervisor.forking import Spec
@@ -40,6 +41,7 @@ class Roles:
     modules: tuple[str, ...]  # what they all need, loaded here once, while the servers start
     run: Mapping[str, Callable[..., None]]  # by name, in the order in which they stop: those that have clients first
     ready: Callable[[Urls, str], Awaitable[None]]  # called once everything answers
+    stopping: Callable[[], None]  # called when told to stop
 
 
 def base_url(settings: Settings, listener: socket.socket) -> str:
@@ -54,10 +56,11 @@ def base_url(settings: Settings, listener: socket.socket) -> str:
 class Supervisor:
     """Holds the listening sockets, the servers and the roles of one instance."""
 
-    def __init__(self, settings: Settings, clock: Clock, roles: Roles) -> None:
+    def __init__(self, settings: Settings, clock: Clock, roles: Roles, log_fd: int) -> None:
         self._settings = settings
         self._clock = clock
         self._roles = roles
+        self._log_fd = log_fd
         self._data = DataDir(settings.storage.data_dir)
         self._ledger = Ledger(self._data.run / "children.json")
         self._servers = Servers(settings, self._data, self._ledger, clock)
@@ -101,9 +104,8 @@ class Supervisor:
         gc.enable()
 
     async def _migrate(self, urls: Urls) -> None:
-        if self._settings.storage.database_url is None:
-            for migration in await migrate.migrate(urls.database):
-                log.info("Migrated the database", version=migration.version, name=migration.name)
+        if self._settings.storage.database_url is None and (applied := await migrate.migrate(urls.database)):
+            log.info("Migrated the database", to_version=applied[-1].version)
 
     def _role(self, role: str, listeners: Sequence[socket.socket], urls: Urls) -> Spec:
         work = self._roles.run[role]
@@ -125,7 +127,7 @@ class Supervisor:
             account,
             view_for(account, [*needed_trees(), self._data.root, self._data.run]),
             environment,
-            fds,
+            (*fds, self._log_fd),
             directory=self._data.run,
             stop_seconds=self._settings.server.drain_seconds + 5,
         )
@@ -135,7 +137,7 @@ class Supervisor:
         deadline = self._clock.monotonic() + READY_SECONDS
         while not await self._is_ready(door):
             if self._clock.monotonic() > deadline or any(role.failures >= 5 for role in self._children):
-                raise StartError("the API does not become ready; the lines above say why")
+                raise StartError(f"the API does not become ready; {self._data.log_file} says why")
             await self._clock.sleep(0.05)
 
     async def _is_ready(self, door: socket.socket) -> bool:
@@ -166,28 +168,35 @@ class Supervisor:
         await self._servers.stop()
 
 
-async def serve(settings: Settings, clock: Clock, roles: Roles) -> None:
-    """Run until told to stop."""
+async def serve(settings: Settings, clock: Clock, roles: Roles, *, verbose: bool = False) -> None:
+    """Run until told to stop. Everything is logged into a file; with `verbose`, on the terminal as well."""
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
     data = DataDir(settings.storage.data_dir)
     lock = data.lock()
     try:
+        new = data.is_new
         data.prepare(ensure_account(settings.server.user))
-        supervisor = Supervisor(settings, clock, roles)
+        log_fd = logs.use_file(data.log_file, quiet=not verbose)
+        logs.configure(settings.log, "serve")
+        log.info("Made a new data directory" if new else "Starting", data=str(data.root), log=str(data.log_file))
+        supervisor = Supervisor(settings, clock, roles, log_fd)
         try:
-            await _run_until(told_to_stop, _run(supervisor, roles))
+            await _run_until(told_to_stop, _run(supervisor, roles, data, clock))
         finally:
+            if told_to_stop.is_set():
+                roles.stopping()
             log.info("Stopping")
             await supervisor.stop()
+            log.info("Stopped")
     finally:
         os.close(lock)
 
 
-async def _run(supervisor: Supervisor, roles: Roles) -> None:
+async def _run(supervisor: Supervisor, roles: Roles, data: DataDir, clock: Clock) -> None:
     await roles.ready(*await supervisor.start())
-    await asyncio.Event().wait()
+    await log_files.keep_bounded(data.logs, clock)
 
 
 async def _run_until(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -12,6 +12,7 @@ from codehub.db import Database, migrate
 from codehub.embedded import postgres, postgres_leftovers, redis
 from codehub.embedded.datadir import DataDir, InUseError
 from codehub.embedded.hands import change_hands
+from codehub.errors import StartError
 from codehub.settings import Settings
 from codehub.supervisor.accounts import ensure_account
 from codehub.supervisor.child import Child
@@ -73,17 +74,32 @@ class Servers:
 
 
 async def check_given(settings: Settings) -> None:
-    """Say in one line what is wrong with a URL, before anything is started on top of it."""
+    """Say in a line what is wrong with each URL, before anything is started on top of it."""
     storage = settings.storage
+    problems = []
     if storage.database_url:
-        database = await Database.open(storage.database_url, size=1)
-        try:
-            async with database.connection() as c:
-                await migrate.require_current(c)
-        finally:
-            await database.close()
+        problems += await _problems(_check_database(storage.database_url))
     if storage.redis_url:
-        await redis.check(storage.redis_url)
+        problems += await _problems(redis.check(storage.redis_url))
+    if problems:
+        raise StartError("\n".join(problems))
+
+
+async def _check_database(url: str) -> None:
+    database = await Database.open(url, size=1)
+    try:
+        async with database.connection() as c:
+            await migrate.require_current(c)
+    finally:
+        await database.close()
+
+
+async def _problems(check: Awaitable[None]) -> list[str]:
+    try:
+        await check
+    except StartError as e:
+        return [e.detail]
+    return []
 
 
 @asynccontextmanager
@@ -99,6 +115,8 @@ async def reachable(settings: Settings) -> AsyncIterator[Urls]:
     except InUseError:  # somebody serves: use what they run
         yield Urls(storage.database_url or data.database_url, storage.redis_url or data.redis_url)
         return
+    if data.is_new:
+        log.info("Made a new data directory", path=str(data.root))
     data.prepare(ensure_account(settings.server.user))
     ledger = Ledger(data.run / "children.json")
     ledger.end_leftovers()
