@@ -14,10 +14,10 @@ import uvloop
 from codehub import logs
 from codehub import settings as config
 from codehub.clock import SystemClock
-from codehub.proxy import role
-from codehub.proxy.directing import directing
-from codehub.proxy.director import Unwatched
+from codehub.gate.director import Unwatched
+from codehub.proxy import workers
 from codehub.proxy.model import Address
+from codehub.wiring.proxy import directing
 
 
 async def work(fd: int, *, watched: bool) -> None:
@@ -27,7 +27,7 @@ async def work(fd: int, *, watched: bool) -> None:
     listener = socket.socket(fileno=fd)
     listener.setblocking(False)
     director = directing(settings, clock, Address(path=str(nowhere)), None if watched else Unwatched())
-    await role.run(settings, clock, [listener], nowhere, directing=director)
+    await workers.run(settings, clock, [listener], nowhere, directing=director)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import asyncpg
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from tests.coordinator.ttl_house import SomeTemplates, head
+from tests.reconciler.ttl_house import SomeTemplates, head
 from tests.servers import TEMPLATE, Runner, TestServers
 
 from bench import _culler as culler
@@ -32,12 +32,12 @@ from codehub.activity.recorder import Recorder
 from codehub.clock import SystemClock
 from codehub.coordinator.leader import LEASE_NAME, Lease
 from codehub.coordinator.store import sql as lease_sql
-from codehub.coordinator.ttl import TtlRunner
 from codehub.db import Database
 from codehub.db.redis import open_redis
+from codehub.reconciler.ttl import TtlRunner
 from codehub.settings import ActivityConfig, TtlConfig
 from codehub.templates.model import ActivityProfile
-from codehub.workspaces.timetable import Timetable
+from codehub.workspaces.ttl_policy import Timetable
 
 ACTIVE, EXPIRING, SMALL = 50_000, 5_000, 10_000
 FILL = """

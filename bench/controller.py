@@ -19,26 +19,26 @@ import asyncpg
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from tests.coordinator.test_controller import NullArchives, OneTemplate
 from tests.null_runtime import NullRuntime
+from tests.reconciler.test_controller import NullArchives, OneTemplate
 from tests.servers import TEMPLATE, Runner, TestServers
 
 from codehub.activity.intake import Intake
-from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.clock import SystemClock
-from codehub.coordinator.controller import Controller
 from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.operations import Operations
-from codehub.coordinator.second_look import ByActivity
 from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.db.redis import open_redis
+from codehub.policy.model import ALL_SCOPES, Principal, Role
+from codehub.reconciler.controller import Controller
+from codehub.reconciler.idle_recheck import ByActivity
+from codehub.reconciler.operations import Operations
 from codehub.runtimes.base import Volume
 from codehub.settings import ActivityConfig, CoordinatorConfig, TtlConfig
-from codehub.workspaces.timetable import Timetable
+from codehub.workspaces.ttl_policy import Timetable
 
 CHANGED = 100
-OWNER = Caller("mina", Role.LEARNER, ALL_SCOPES)
+OWNER = Principal("mina", Role.LEARNER, ALL_SCOPES)
 FILL = """
 INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at,
                         desired_state, desired_by, desired_at, observed_status, volume_generation)

@@ -16,8 +16,8 @@ from unittest import mock
 from codehub.archives import model as archive_model
 from codehub.archives import service as archive_service
 from codehub.archives.objects import Stored
-from codehub.coordinator import controller, homes
-from codehub.coordinator.second_look import Returned
+from codehub.reconciler import controller, homes
+from codehub.reconciler.idle_recheck import Returned
 from codehub.runtimes.base import Address, Container, Exit, Volume, Workload
 from codehub.templates.model import Template
 from codehub.workspaces.model import Workspace

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from codehub.archives.model import ArchiveNotFoundError, ObjectStoreError
 from codehub.archives.objects import AlreadyStoredError
-from codehub.coordinator.controller import Controller
-from codehub.coordinator.homes import Homes
 from codehub.coordinator.leader import Lease
-from codehub.coordinator.operations import Operations
 from codehub.errors import CodeHubError, UnavailableError
+from codehub.reconciler.controller import Controller
+from codehub.reconciler.homes import Homes
+from codehub.reconciler.operations import Operations
 from codehub.runtimes.base import RuntimeFailureError, StartFailedError
 from codehub.settings import CoordinatorConfig, ShareConfig
 from codehub.workspaces.model import Operation, Workspace

@@ -15,7 +15,7 @@ from typing import NamedTuple
 RULES = "codehub.workspaces.rules"
 # Where the steps of operations are, and the functions whose order is a promise.
 STEPS: dict[str, tuple[str, ...]] = {
-    "codehub.coordinator.operations": (
+    "codehub.reconciler.operations": (
         "give_up",
         "_provision",
         "_own_volume",
@@ -25,9 +25,9 @@ STEPS: dict[str, tuple[str, ...]] = {
         "_archive",
         "_delete",
     ),
-    "codehub.coordinator.homes": ("store", "fetch"),
-    "codehub.coordinator.controller": ("_advance", "_execute", "_look"),
-    "codehub.coordinator.transitions": ("take_in", "fail", "is_ours", "commit_archive"),
+    "codehub.reconciler.homes": ("store", "fetch"),
+    "codehub.reconciler.controller": ("_advance", "_execute", "_look"),
+    "codehub.reconciler.transitions": ("take_in", "fail", "is_ours", "commit_archive"),
     "codehub.archives.service": ("archive", "_commit", "_read_back", "restore", "delete"),
 }
 

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.errors import CodeHubError
+from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.settings import LimitsConfig
-from codehub.workspaces import sleeping
+from codehub.workspaces import idle_store
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import Workspaces
 from model import doubles, statements
@@ -16,7 +16,7 @@ from model.asks import BrokenError
 from model.database import NOW, Database, View, settled
 from model.world import ID
 
-MINA = Caller("mina", Role.LEARNER, ALL_SCOPES)
+MINA = Principal("mina", Role.LEARNER, ALL_SCOPES)
 TIMER_STORES = "the timer asks for ARCHIVED"
 Request = Callable[[Workspaces], Awaitable[Any]]
 
@@ -78,12 +78,12 @@ def may_sleep(row: Workspace) -> bool:
 
 def put_to_sleep(row: Workspace, *, moved: bool) -> Workspace:
     """What the timer's statement makes of the row; `moved`: somebody did something since it was found idle."""
-    return _by_timer(of_one(sleeping.sql.put_to_sleep), row, (ID, EARLIER if moved else NOW, None, NOW))
+    return _by_timer(of_one(idle_store.sql.put_to_sleep), row, (ID, EARLIER if moved else NOW, None, NOW))
 
 
 def store_away(row: Workspace) -> Workspace:
     """Found and written in one statement."""
-    return _by_timer(of_one(sleeping.sql.store_away), row, (ID, NOW, NOW, None, None, NOW))
+    return _by_timer(of_one(idle_store.sql.store_away), row, (ID, NOW, NOW, None, None, NOW))
 
 
 def _by_timer(sql: str, row: Workspace, args: tuple[Any, ...]) -> Workspace:

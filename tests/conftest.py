@@ -22,7 +22,8 @@ from codehub.db import Database
 from codehub.db.redis import open_redis
 from codehub.settings import LogConfig, Settings
 from codehub.startup import allow_many_connections
-from codehub.wiring import Services, open_services
+from codehub.web.services import Services
+from codehub.wiring.api import open_services
 from tests import databases
 from tests.archives import s3
 from tests.places import a_place

@@ -23,9 +23,9 @@ from codehub import settings
 from codehub.clock import SystemClock
 from codehub.db import migrate
 from codehub.embedded.datadir import DataDir
-from codehub.supervisor.accounts import ensure_account
-from codehub.supervisor.processes import Ledger
-from codehub.supervisor.servers import Servers, Urls
+from codehub.embedded.servers import Servers, Urls
+from codehub.system.accounts import ensure_account
+from codehub.system.processes import Ledger
 from tests.places import place_for_data
 
 TEMPLATE = "codehub"  # migrated, and empty: nobody connects to it

@@ -36,17 +36,17 @@ FD = Annotated[list[int] | None, typer.Option(hidden=True, help="An inherited li
 RUN, OPERATE, PEOPLE = "Run", "Operate", "People and workspaces"
 # By `serve`, for all its roles. What is quickly loaded first: the servers' start goes on in between.
 LOADED_ONCE = (
-    "codehub.proxy.role",
-    "codehub.proxy.directing",
-    "codehub.coordinator.role",
+    "codehub.proxy.workers",
+    "codehub.wiring.proxy",
+    "codehub.wiring.coordinator",
     "codehub.startup_message",
-    "codehub.web.role",
+    "codehub.roles.api",
 )
 BROUGHT = {  # by capabilities; loaded when asked for
     "backup": ("codehub.backup.cli", "backup", OPERATE),
     "restore": ("codehub.backup.cli", "restore", OPERATE),
     "doctor": ("codehub.doctor.cli", "doctor", OPERATE),
-    "gc": ("codehub.coordinator.gc_cli", "collect", OPERATE),
+    "gc": ("codehub.retention.cli", "collect", OPERATE),
     "workspace": ("codehub.activity.cli", "workspaces", PEOPLE),
     "user": ("codehub.auth.cli", "users", PEOPLE),
     "token": ("codehub.auth.cli", "tokens", PEOPLE),
@@ -103,9 +103,9 @@ def serve(
     it says what matters; the log in the data directory (`log/codehub.log`) has everything.
     """
     from codehub.embedded.datadir import DataDir  # noqa: PLC0415 (roles import their own weight only)
+    from codehub.embedded.servers import Urls  # noqa: PLC0415
     from codehub.supervisor import preflight  # noqa: PLC0415
     from codehub.supervisor import serve as supervisor  # noqa: PLC0415
-    from codehub.supervisor.servers import Urls  # noqa: PLC0415
 
     settings = load_settings("serve", preflight.problems)
     front_door = functools.partial(proxy, api_socket=DataDir(settings.storage.data_dir).api_socket)
@@ -129,8 +129,8 @@ def serve(
 @app.command(rich_help_panel=RUN)
 def api(fd: FD = None) -> None:
     """Run only the API and pages, on CODEHUB_HOST and CODEHUB_PORT. Any number of these may run."""
+    from codehub.roles import api as role  # noqa: PLC0415
     from codehub.supervisor.listeners import inherited, open_sockets  # noqa: PLC0415
-    from codehub.web import role  # noqa: PLC0415
 
     settings = load_settings("api")
     allow_many_connections()
@@ -145,10 +145,10 @@ def proxy(
 ) -> None:
     """Run only the front door: everything a browser says comes through here. Uses all cores."""
     from codehub.embedded.datadir import DataDir  # noqa: PLC0415
-    from codehub.proxy.directing import directing  # noqa: PLC0415
     from codehub.proxy.model import Address  # noqa: PLC0415
-    from codehub.proxy.role import run_workers  # noqa: PLC0415
+    from codehub.proxy.workers import run_workers  # noqa: PLC0415
     from codehub.supervisor.listeners import inherited, open_sockets  # noqa: PLC0415
+    from codehub.wiring.proxy import directing  # noqa: PLC0415
 
     settings = load_settings("proxy")
     allow_many_connections()
@@ -161,7 +161,7 @@ def proxy(
 @app.command(rich_help_panel=RUN)
 def coordinator() -> None:
     """Run only the background loops. Any number of these may run; one leads, the others stand by."""
-    from codehub.coordinator import role  # noqa: PLC0415
+    from codehub.roles import coordinator as role  # noqa: PLC0415
 
     settings = load_settings("coordinator")
     uvloop.run(role.run(settings, SystemClock()))
@@ -172,7 +172,7 @@ def migrate() -> None:
     """Bring the database's schema up to date. Safe to run from several places at once."""
     from codehub.command import with_servers  # noqa: PLC0415
     from codehub.db import migrate as migrations  # noqa: PLC0415
-    from codehub.supervisor.servers import Urls  # noqa: PLC0415
+    from codehub.embedded.servers import Urls  # noqa: PLC0415
 
     async def work(_settings: Settings, urls: Urls) -> None:
         applied = await migrations.migrate(urls.database)

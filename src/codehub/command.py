@@ -6,21 +6,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.clock import SystemClock
 from codehub.db import migrate
 from codehub.embedded.datadir import DataDir
+from codehub.embedded.servers import Urls, reachable
+from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.settings import Settings
 from codehub.startup import load_settings
-from codehub.supervisor.servers import Urls, reachable
 
 if TYPE_CHECKING:
-    from codehub.wiring import Services
+    from codehub.web.services import Services
 
 
-def operator() -> Caller:
+def operator() -> Principal:
     """Whoever may run commands on this machine may do everything; the audit log says who it was."""
-    return Caller(f"cli:{getpass.getuser()}", Role.ADMIN, ALL_SCOPES)
+    return Principal(f"cli:{getpass.getuser()}", Role.ADMIN, ALL_SCOPES)
 
 
 def resolve(settings: Settings, urls: Urls) -> Settings:
@@ -49,7 +49,7 @@ def with_servers(work: Callable[[Settings, Urls], Awaitable[None]]) -> None:
 
 
 def with_services(work: "Callable[[Services], Awaitable[None]]") -> None:
-    from codehub.wiring import open_services  # noqa: PLC0415 (who only moves data need not load all)
+    from codehub.wiring.api import open_services  # noqa: PLC0415 (who only moves data need not load all)
 
     async def run(settings: Settings, urls: Urls) -> None:
         if settings.storage.database_url is None:

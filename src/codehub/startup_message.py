@@ -11,11 +11,11 @@ from typing import TextIO
 from codehub.auth.service import LoginLink
 from codehub.clock import SystemClock
 from codehub.command import operator, resolve
+from codehub.embedded.servers import Urls
 from codehub.runtimes import records
 from codehub.runtimes.layout import Layout
 from codehub.settings import Settings
-from codehub.supervisor.servers import Urls
-from codehub.wiring import open_services
+from codehub.wiring.api import open_services
 
 HOW = "codehub user login-link"
 STOP = "codehub workspace stop"

@@ -20,15 +20,15 @@ from codehub.activity.intake import Intake
 from codehub.activity.model import Watched
 from codehub.activity.recorder import Recorder
 from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.second_look import ByActivity
 from codehub.coordinator.store import sql as lease_sql
-from codehub.coordinator.ttl import TtlRunner
 from codehub.db import Database
+from codehub.reconciler.idle_recheck import ByActivity
+from codehub.reconciler.ttl import TtlRunner
 from codehub.settings import ActivityConfig, TtlConfig
 from codehub.templates.model import ActivityProfile
-from codehub.workspaces import sleeping, store
-from codehub.workspaces.timetable import Timetable
-from tests.coordinator.ttl_house import SomeTemplates, head
+from codehub.workspaces import idle_store, store
+from codehub.workspaces.ttl_policy import Timetable
+from tests.reconciler.ttl_house import SomeTemplates, head
 
 TTL, FLUSH, TICK = 600, 30.0, 60.0
 DAY = 86400.0
@@ -239,7 +239,7 @@ class Simulation:
         returned = await self.look.who_returned(found)
         async with self.lease.transaction() as c:
             for id_, at in returned.at.items():
-                await sleeping.withdraw(c, id_, at, self.world.now())
+                await idle_store.withdraw(c, id_, at, self.world.now())
             stopped = [w.id for w in found if w.id not in returned.at and w.id not in returned.unsure]
             await c.execute(STOP, stopped, self.world.now())
         for id_ in stopped:

@@ -9,7 +9,7 @@ from codehub.activity.model import Watched
 from codehub.activity.recorder import Recorder
 from codehub.settings import ActivityConfig
 from codehub.templates.model import ActivityProfile
-from tests.coordinator.ttl_house import head
+from tests.reconciler.ttl_house import head
 from tests.virtual_time import ManualClock
 
 LAB = Watched("w1", ActivityProfile.JUPYTER)

@@ -9,7 +9,7 @@ import pytest
 from codehub.activity import rules
 from codehub.templates.model import ActivityMode, ActivityProfile
 from codehub.workspaces.model import Desired, DesiredBy, Entry, Health, Observed, Operation, Workspace
-from codehub.workspaces.timetable import Terms
+from codehub.workspaces.ttl_policy import Terms
 from tests.workspaces.test_rules import NOW, workspace
 
 HOUR = timedelta(hours=1)

@@ -1,8 +1,8 @@
 """The audit log: pages, filters, and what housekeeping removes."""
 
 from codehub.audit import service as audit
-from codehub.audit.model import Origin
-from codehub.wiring import Services
+from codehub.policy.model import Origin
+from codehub.web.services import Services
 from tests.virtual_time import ManualClock
 
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from codehub.audit.model import Entry, Origin
-from codehub.auth.model import Caller, Role
+from codehub.audit.model import Entry
 from codehub.auth.service import NewToken
 from codehub.command import operator
-from codehub.wiring import Services
+from codehub.policy.model import Origin, Principal, Role
+from codehub.web.services import Services
 
 BROWSER = Origin("nobody", "request-1", "192.0.2.1")
 
@@ -26,16 +26,16 @@ async def log_in(services: Services, name: str) -> str:
     return await services.people.log_in(await make_link(services, name), "a browser", BROWSER)
 
 
-async def make_token(services: Services, name: str, by: Caller | None = None, **wanted: Any) -> NewToken:
+async def make_token(services: Services, name: str, by: Principal | None = None, **wanted: Any) -> NewToken:
     request = {"label": "", "scopes": None, "days": None, **wanted}
     return await services.people.create_token(by or operator(), name, **request)
 
 
-async def who(services: Services, cookie: str) -> Caller:
+async def who(services: Services, cookie: str) -> Principal:
     return (await services.credentials.by_cookie(cookie, BROWSER)).caller
 
 
-async def deactivate(services: Services, name: str, by: Caller | None = None) -> None:
+async def deactivate(services: Services, name: str, by: Principal | None = None) -> None:
     await services.people.change_user(by or operator(), name, role=None, active=False)
 
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from codehub.auth.credentials import CookieLogin
 from codehub.auth.service import FROM_THE_START
 from codehub.command import operator
 from codehub.errors import UnauthenticatedError
+from codehub.policy.model import CookieLogin
 from codehub.settings import Settings
-from codehub.wiring import Services, open_services
+from codehub.web.services import Services
+from codehub.wiring.api import open_services
 from tests.auth.helpers import BROWSER, add, deactivate, entries, everything_stored, log_in, make_link, who
 from tests.virtual_time import ManualClock
 

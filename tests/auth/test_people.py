@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from codehub import ids
-from codehub.auth.model import ALL_SCOPES, Caller, Role, Scope
 from codehub.auth.service import FROM_THE_START
 from codehub.command import operator
 from codehub.errors import (
@@ -17,8 +16,10 @@ from codehub.errors import (
     NotFoundError,
     UserExistsError,
 )
+from codehub.policy.model import ALL_SCOPES, Principal, Role, Scope
 from codehub.settings import Settings
-from codehub.wiring import Services, open_services
+from codehub.web.services import Services
+from codehub.wiring.api import open_services
 from tests.auth.helpers import add, deactivate, entries, log_in, make_link, make_token
 from tests.virtual_time import ManualClock
 
@@ -47,7 +48,7 @@ async def test_a_name_that_is_no_dns_label_is_refused(services: Services, name: 
 
 async def test_only_admins_manage_people(services: Services) -> None:
     await add(services, "mina", Role.TEACHER)
-    mina = Caller("mina", Role.TEACHER, ALL_SCOPES)
+    mina = Principal("mina", Role.TEACHER, ALL_SCOPES)
     with pytest.raises(ForbiddenError):
         await services.people.create_user(mina, "jun", Role.LEARNER)
     with pytest.raises(ForbiddenError):
@@ -62,7 +63,7 @@ async def test_somebody_elses_things_are_not_there(services: Services) -> None:
     await add(services, "mina")
     await add(services, "jun")
     token = (await make_token(services, "jun")).token
-    mina = Caller("mina", Role.LEARNER, ALL_SCOPES)
+    mina = Principal("mina", Role.LEARNER, ALL_SCOPES)
     refusals = []
     for name in ("jun", "nobody-of-that-name", "NOT A NAME"):
         with pytest.raises(NotFoundError) as caught:
@@ -142,7 +143,7 @@ async def test_a_deactivated_person_comes_back_without_their_old_credentials(ser
 
 
 async def test_every_act_leaves_an_entry_that_says_who_what_and_from_where(services: Services) -> None:
-    someone = Caller("boss", Role.ADMIN, ALL_SCOPES, request_id="request-7", address="192.0.2.7")
+    someone = Principal("boss", Role.ADMIN, ALL_SCOPES, request_id="request-7", address="192.0.2.7")
     people = services.people
     await services.people.ensure_first_admin()
     await people.create_user(someone, "mina", Role.LEARNER)

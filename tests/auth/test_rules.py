@@ -8,9 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from codehub.auth import rules
-from codehub.auth.model import ALL_SCOPES, AccessToken, BrowserSession, Caller, Person, Role, Scope
+from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.auth.rules import SessionVerdict as Verdict
 from codehub.errors import ForbiddenError, LastAdminError, NotFoundError
+from codehub.policy import rules as policy_rules
+from codehub.policy.model import ALL_SCOPES, Principal, Role, Scope
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ROTATE_AFTER = timedelta(hours=1)
@@ -106,8 +108,8 @@ def test_a_browser_that_never_got_the_new_cookie_is_never_a_thief(state: Browser
     assert rules.judge_session(alive, alive.confirmed, NOW, ROTATE_AFTER) is Verdict.REISSUE
 
 
-def caller(role: Role, scopes: frozenset[Scope] = ALL_SCOPES, name: str = "mina") -> Caller:
-    return Caller(name, role, scopes)
+def caller(role: Role, scopes: frozenset[Scope] = ALL_SCOPES, name: str = "mina") -> Principal:
+    return Principal(name, role, scopes)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def caller(role: Role, scopes: frozenset[Scope] = ALL_SCOPES, name: str = "mina"
     ],
 )
 def test_what_scopes_a_token_gets(
-    maker: Caller, wanted: set[Scope] | None, owner: Role, granted: set[Scope] | None
+    maker: Principal, wanted: set[Scope] | None, owner: Role, granted: set[Scope] | None
 ) -> None:
     asked = None if wanted is None else frozenset(wanted)
     if granted is None:
@@ -196,24 +198,24 @@ def test_no_change_that_is_allowed_takes_the_last_admin_away(
 def test_a_scope_allows_only_what_it_says(scopes: set[Scope], may_read: bool, may_write: bool) -> None:
     for writes, allowed in ((False, may_read), (True, may_write)):
         if allowed:
-            rules.require_scope(caller(Role.ADMIN, frozenset(scopes)), writes=writes)
+            policy_rules.require_scope(caller(Role.ADMIN, frozenset(scopes)), writes=writes)
         else:
             with pytest.raises(ForbiddenError):
-                rules.require_scope(caller(Role.ADMIN, frozenset(scopes)), writes=writes)
+                policy_rules.require_scope(caller(Role.ADMIN, frozenset(scopes)), writes=writes)
 
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("scopes", [ALL_SCOPES, frozenset({READ, WRITE})])
 def test_only_an_admin_with_the_admin_scope_is_one(role: Role, scopes: frozenset[Scope]) -> None:
     if role is Role.ADMIN and ADMIN in scopes:
-        rules.require_admin(caller(role, scopes))
-        rules.require_self_or_admin(caller(role, scopes), "somebody-else")
+        policy_rules.require_admin(caller(role, scopes))
+        policy_rules.require_self_or_admin(caller(role, scopes), "somebody-else")
     else:
         with pytest.raises(ForbiddenError):
-            rules.require_admin(caller(role, scopes))
+            policy_rules.require_admin(caller(role, scopes))
         with pytest.raises(NotFoundError):
-            rules.require_self_or_admin(caller(role, scopes), "somebody-else")
-    rules.require_self_or_admin(caller(role, scopes), "mina")
+            policy_rules.require_self_or_admin(caller(role, scopes), "somebody-else")
+    policy_rules.require_self_or_admin(caller(role, scopes), "mina")
 
 
 def token(**fields: datetime | None) -> AccessToken:

@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from codehub.auth.model import ALL_SCOPES, Caller, Role, Scope
 from codehub.auth.service import FROM_THE_START
 from codehub.command import operator
 from codehub.errors import ForbiddenError, NotFoundError, UnauthenticatedError
+from codehub.policy.model import ALL_SCOPES, Principal, Role, Scope
 from codehub.settings import Settings
-from codehub.wiring import Services, open_services
+from codehub.web.services import Services
+from codehub.wiring.api import open_services
 from tests.auth.helpers import BROWSER, add, deactivate, eventually, everything_stored, log_in, make_token, who
 from tests.virtual_time import ManualClock
 
@@ -76,7 +77,7 @@ async def test_the_last_use_is_written_down_at_most_once_a_minute(services: Serv
 
 async def test_nobody_makes_a_token_for_somebody_else_or_with_more_than_they_hold(services: Services) -> None:
     await add(services, "jun")
-    mina = Caller("mina", Role.LEARNER, ALL_SCOPES)
+    mina = Principal("mina", Role.LEARNER, ALL_SCOPES)
     with pytest.raises(NotFoundError):
         await make_token(services, "jun", by=mina)
     with pytest.raises(ForbiddenError):

@@ -17,13 +17,14 @@ from fastapi import Request
 from playwright.async_api import Browser, Page
 from starlette.responses import HTMLResponse, Response
 
-from codehub.auth.model import Caller, Role
 from codehub.command import operator
 from codehub.gate import hosts
+from codehub.policy.model import Principal, Role
 from codehub.settings import Settings
 from codehub.web import entry_pages
 from codehub.web.app import create_app
-from codehub.wiring import Services, open_services
+from codehub.web.services import Services
+from codehub.wiring.api import open_services
 from codehub.workspaces.errors import RunningLimitError
 from codehub.workspaces.model import Desired, Workspace
 from codehub.workspaces.service import NewWorkspace
@@ -87,7 +88,7 @@ async def gallery(settings: Settings, clock: ManualClock) -> AsyncIterator[Galle
 
 async def furnish(services: Services, clock: ManualClock) -> dict[str, str]:
     """Workspaces in every state, put there by hand: no coordinator runs that would move them on."""
-    mina = Caller("mina", Role.LEARNER, operator().scopes)
+    mina = Principal("mina", Role.LEARNER, operator().scopes)
     ids = {}
     for number, (name, state) in enumerate(STATES.items()):
         await clock.advance(0.01)  # the order they are shown in
@@ -106,7 +107,7 @@ async def furnish(services: Services, clock: ManualClock) -> dict[str, str]:
 
 async def share(services: Services, ids: Mapping[str, str]) -> None:
     """With somebody who came, and somebody who did not; and somebody's with mina."""
-    mina, jun = (Caller(name, Role.LEARNER, operator().scopes) for name in ("mina", "jun"))
+    mina, jun = (Principal(name, Role.LEARNER, operator().scopes) for name in ("mina", "jun"))
     for guest in ("jun", LONGEST_NAME):
         await services.entering.share(mina, ids["Week 3: Recursion"], guest)
     await services.entering.arrive("jun", ids["Week 3: Recursion"])

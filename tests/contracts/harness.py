@@ -12,7 +12,7 @@ from codehub.clock import SystemClock
 from codehub.runtimes.base import Container, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.process import ProcessRuntime
-from codehub.supervisor.privileges import service_account
+from codehub.system.privileges import service_account
 from codehub.templates.model import Template
 from tests.places import a_place
 

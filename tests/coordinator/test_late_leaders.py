@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from redis.asyncio import Redis
 
-from codehub.coordinator.operations import Operations
 from codehub.errors import LeaseLostError
+from codehub.reconciler.operations import Operations
 from codehub.runtimes.base import Volume
 from codehub.workspaces.model import Desired, Operation, Phase
-from tests.coordinator.test_controller import MINA, House, NullArchives, OneTemplate, build
-from tests.coordinator.test_controller import house as house  # noqa: PLC0414 (a fixture)
+from tests.reconciler.test_controller import MINA, House, NullArchives, OneTemplate, build
+from tests.reconciler.test_controller import house as house  # noqa: PLC0414 (a fixture)
 
 
 def operations(house: House) -> Operations:

@@ -18,12 +18,12 @@ import uvloop
 
 import codehub
 from codehub.clock import SystemClock
-from codehub.coordinator import role
+from codehub.roles import coordinator
 from codehub.startup import load_settings
 
 ROOT = pathlib.Path(codehub.__file__).parent
 WATCHED = (
-    *("coordinator/controller.py", "coordinator/operations.py", "coordinator/transitions.py", "coordinator/homes.py"),
+    *("reconciler/controller.py", "reconciler/operations.py", "reconciler/transitions.py", "reconciler/homes.py"),
     *(
         "runtimes/process.py",
         "runtimes/lifecycle.py",
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> None:
     settings = load_settings("coordinator")
     threading.settrace(watcher.begin)
     sys.settrace(watcher.begin)
-    uvloop.run(role.run(settings, SystemClock()))
+    uvloop.run(coordinator.run(settings, SystemClock()))
 
 
 if __name__ == "__main__":

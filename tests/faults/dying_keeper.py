@@ -10,7 +10,7 @@ import codehub
 from tests.faults import dying_coordinator
 
 MORE = (
-    *("coordinator/gc.py", "coordinator/trash.py"),
+    *("retention/gc.py", "retention/trash.py"),
     *("archives/direct.py", "archives/local.py", "archives/process.py"),
 )
 

@@ -117,7 +117,7 @@ async def test_what_was_edited_after_an_error_is_what_is_archived_next(
 ) -> None:
     """The archive of the attempt that failed is whole and committed: it must not be taken for the new one."""
     async with keeper_stage(servers, data_dir.parent / "stage") as stage:
-        stage.launch(line_of("coordinator/operations.py", "if not await self._transitions.commit_archive(w, made):"))
+        stage.launch(line_of("reconciler/operations.py", "if not await self._transitions.commit_archive(w, made):"))
         id_, _ = await stage.asleep()
         await stage.patiently(lambda: stage.service.request(MINA, id_, Desired.ARCHIVED))
         assert stage.process

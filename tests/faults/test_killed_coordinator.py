@@ -15,9 +15,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.clock import SystemClock
 from codehub.db import Database
+from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.runtimes.layout import Layout
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
@@ -28,7 +28,7 @@ from tests.platform import clean_environment
 from tests.servers import TEMPLATE, TestServers
 from tests.workspaces.ides import write_templates
 
-MINA = Caller("mina", Role.ADMIN, ALL_SCOPES)
+MINA = Principal("mina", Role.ADMIN, ALL_SCOPES)
 ROOT = pathlib.Path(__file__).parents[2]
 PATIENCE = 180.0  # seconds, for a step on a machine that is busy
 

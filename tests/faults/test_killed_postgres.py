@@ -13,7 +13,7 @@ import asyncpg
 from codehub.clock import SystemClock
 from codehub.embedded import postgres_leftovers
 from codehub.embedded.datadir import DataDir
-from codehub.supervisor.processes import Identity
+from codehub.system.processes import Identity
 from tests.platform import descendants, running
 
 PR_SET_CHILD_SUBREAPER = 36

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from codehub.wiring import Services
+from codehub.web.services import Services
 from tests.gate.lab import Lab, opened
 
 

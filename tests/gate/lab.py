@@ -17,17 +17,17 @@ import aiohttp.abc
 import uvicorn
 from aiohttp import web
 
-from codehub.auth.model import Caller, Role
 from codehub.clock import SystemClock
 from codehub.command import operator
-from codehub.proxy.directing import directing
-from codehub.proxy.director import Activity, Unwatched, WorkspaceDirector
+from codehub.gate.director import Activity, Unwatched, WorkspaceDirector
+from codehub.policy.model import Principal, Role
 from codehub.proxy.front_door import FrontDoor
 from codehub.proxy.model import Address
 from codehub.proxy.server import Engine
+from codehub.roles.api import server_config
 from codehub.web.app import create_app
-from codehub.web.role import server_config
-from codehub.wiring import Services
+from codehub.web.services import Services
+from codehub.wiring.proxy import directing
 from codehub.workspaces.model import Desired, Workspace
 from codehub.workspaces.service import NewWorkspace
 
@@ -113,7 +113,7 @@ class Lab:
             yield session
 
     async def workspace(self, owner: str = "admin", template: str = "terminal") -> Workspace:
-        caller = Caller(owner, Role.LEARNER, frozenset())
+        caller = Principal(owner, Role.LEARNER, frozenset())
         return await self.services.workspaces.create(caller, NewWorkspace("Lab", template, Desired.ARCHIVED))
 
     async def put(self, w: Workspace, observed: str, **columns: Any) -> None:

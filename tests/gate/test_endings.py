@@ -10,10 +10,10 @@ from typing import Self
 import aiohttp
 import pytest
 
-from codehub.auth.model import Caller, Role
 from codehub.auth.service import FROM_THE_START
 from codehub.command import operator
 from codehub.embedded.datadir import DataDir
+from codehub.policy.model import Principal, Role
 from codehub.runtimes.layout import Layout
 from codehub.workspaces.model import Workspace
 from tests.gate.lab import PAGE, Lab
@@ -203,7 +203,7 @@ async def test_what_others_opened_goes_on(lab: Lab, work: Workspace, homes: Endl
 
 async def test_an_ended_share_ends_what_the_guest_had_open_and_nothing_of_the_owners(lab: Lab, work: Workspace) -> None:
     await lab.services.people.create_user(operator(), "jun", Role.LEARNER)
-    mina = Caller("mina", Role.LEARNER, operator().scopes)
+    mina = Principal("mina", Role.LEARNER, operator().scopes)
     await lab.services.entering.share(mina, work.id, "jun")
     await lab.known(work, people=frozenset({"mina", "jun"}))
     address = f"{lab.origin(work.id)}/w/{work.id}/endless"

@@ -4,8 +4,8 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from codehub.auth.model import Role
 from codehub.command import operator
+from codehub.policy.model import Role
 from tests.gate.lab import PAGE, Lab, problem
 
 

@@ -6,9 +6,9 @@ from ipaddress import ip_network
 import pytest
 
 from codehub import settings as config
-from codehub.auth.model import Role
 from codehub.command import operator
 from codehub.gate import hosts
+from codehub.policy.model import Role
 from codehub.settings import Settings
 from tests.gate.lab import PAGE, Lab, problem
 from tests.virtual_time import ManualClock

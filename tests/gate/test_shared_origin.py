@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from codehub.auth.model import Role
 from codehub.command import operator
+from codehub.policy.model import Role
 from codehub.settings import Settings
-from codehub.wiring import open_services
+from codehub.wiring.api import open_services
 from codehub.workspaces.model import Workspace
 from tests.gate.lab import PAGE, Lab, opened
 from tests.virtual_time import ManualClock

@@ -6,10 +6,10 @@ import pathlib
 import socket
 from collections.abc import AsyncIterator
 
-from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.errors import UnavailableError
+from codehub.gate.director import TOKENS_AT_ONCE, TOKENS_WAITING
 from codehub.gate.principals import ASK_AT_ONCE
-from codehub.proxy.director import TOKENS_AT_ONCE, TOKENS_WAITING
+from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.startup import allow_many_connections
 from tests.gate.lab import PAGE, Lab
 
@@ -84,7 +84,7 @@ async def test_the_limits_of_those_who_are_logged_in_are_their_own(lab: Lab) -> 
     async with lab.browser("admin") as browser, browser.get(f"{lab.url}/api/v1/me") as answer:
         assert answer.status == 200
         cookie = "; ".join(f"{c.key}={c.value}" for c in browser.cookie_jar).encode()
-    caller = Caller("admin", Role.ADMIN, ALL_SCOPES)
+    caller = Principal("admin", Role.ADMIN, ALL_SCOPES)
     made = await lab.services.people.create_token(caller, "admin", label="t", scopes=None, days=None)
     for known in ((cookie, b""), (b"", f"Bearer {made.secret}".encode())):
         async with asyncio.timeout(20):
@@ -103,7 +103,7 @@ async def test_invented_tokens_do_not_stand_before_real_ones(lab: Lab) -> None:
     w = await lab.running()
     director, credentials = lab.director, lab.director._credentials
     made = await lab.services.people.create_token(
-        Caller("admin", Role.ADMIN, ALL_SCOPES), "admin", label="t", scopes=None, days=None
+        Principal("admin", Role.ADMIN, ALL_SCOPES), "admin", label="t", scopes=None, days=None
     )
     assert (await director._caller(made.secret, "@1")).name == "admin"
     credentials._known[made.secret] = (0.0, credentials._known[made.secret][1])  # it has to be looked at again

@@ -7,9 +7,9 @@ import pathlib
 import aiohttp
 import pytest
 
-from codehub.auth.model import Role, Scope
 from codehub.command import operator
-from codehub.proxy.director import HELD_EACH
+from codehub.gate.director import HELD_EACH
+from codehub.policy.model import Role, Scope
 from codehub.templates.loader import Templates
 from codehub.templates.model import WakeOn
 from codehub.workspaces.model import Desired, DesiredBy, Phase, Workspace

@@ -15,12 +15,12 @@ from model.properties import Violation
 from model.tables import NONE
 from model.world import World
 
-from codehub.coordinator.operations import Operations
 from codehub.db import Database
+from codehub.reconciler.operations import Operations
 from codehub.runtimes.base import RuntimeFailureError
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.volumes import Volumes
-from codehub.workspaces import rules, sleeping, store
+from codehub.workspaces import idle_store, rules, store
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
 from codehub.workspaces.store import sql
 from model import doubles, mutants, mutations, naming, requests, scenarios, statements, world
@@ -85,8 +85,8 @@ def test_an_operation_that_never_ends_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_timer_that_overwrites_a_person_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    rude = sleeping.sql.put_to_sleep.replace("AND w.idle_since = d.idle_since", "")
-    monkeypatch.setitem(sleeping.sql._sql, "put_to_sleep", rude)
+    rude = idle_store.sql.put_to_sleep.replace("AND w.idle_since = d.idle_since", "")
+    monkeypatch.setitem(idle_store.sql._sql, "put_to_sleep", rude)
     found = explored(0, 2, 0)
     assert found
     assert found.problem == "a timer overwrites what a person wished since it decided"
@@ -305,7 +305,7 @@ def test_every_explained_survivor_is_a_mutant_that_exists() -> None:
 
 
 def test_a_mutant_is_noticed_in_a_process_of_its_own() -> None:
-    name = "coordinator.operations._archive: `await self._runtime.delete_volume(w.id, volume.generation)` before"
+    name = "reconciler.operations._archive: `await self._runtime.delete_volume(w.id, volume.generation)` before"
     (mutant,) = [m for m in mutations.every() if m.name.startswith(name)]
     killer = mutants.end(mutants.start(mutant))
     assert killer

@@ -8,7 +8,7 @@ import sys
 from codehub import logs
 from codehub import settings as config
 from codehub.clock import SystemClock
-from codehub.proxy import role
+from codehub.proxy import workers
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     logs.configure(settings.log, "proxy")
     listener = socket.socket(fileno=int(fd))
     listener.setblocking(False)
-    role.run_workers(settings, SystemClock(), [listener], pathlib.Path(upstream), workers=int(count))
+    workers.run_workers(settings, SystemClock(), [listener], pathlib.Path(upstream), workers=int(count))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from codehub.proxy import answers
 from codehub.proxy.exchange import REFUSALS
 from codehub.proxy.model import Address, Answer, Decision, Forward, RequestHead
-from codehub.proxy.turns import REQUESTS
+from codehub.proxy.read_fairness import REQUESTS
 from tests.proxy.harness import Proxy, ToOne, answers_in, exchange, one_answer, proxied, read_all, wait_until
 
 AHEAD = 2000

@@ -29,7 +29,7 @@ import zipfile
 from collections.abc import Callable
 from typing import Any
 
-from codehub.supervisor.privileges import enter, needed_trees, service_account, view_for
+from codehub.system.privileges import enter, needed_trees, service_account, view_for
 
 CLONE_NEWNS, CLONE_NEWNET, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x40000000, 4096, 16384, 1 << 18
 MACHINE, ROUTER = "203.0.113.2", "203.0.113.1"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from codehub.supervisor.privileges import enter, needed_trees, service_account, view_for
+from codehub.system.privileges import enter, needed_trees, service_account, view_for
 
 ROOT = pathlib.Path(__file__).parents[2]
 NAMES = ("isolation", "refusals", "pieces", "disk_share", "process_share", "seccomp")

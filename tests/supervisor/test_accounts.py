@@ -16,9 +16,9 @@ import pytest
 from codehub.embedded.datadir import DataDir
 from codehub.embedded.hands import change_hands
 from codehub.runtimes.layout import Layout
-from codehub.supervisor import accounts
-from codehub.supervisor.accounts import ensure_account
-from codehub.supervisor.privileges import Account, service_account
+from codehub.system import accounts
+from codehub.system.accounts import ensure_account
+from codehub.system.privileges import Account, service_account
 from tests.platform import Platform, running
 from tests.workspaces.test_lifecycle import until
 

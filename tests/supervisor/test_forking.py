@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from codehub.embedded.datadir import DataDir
-from codehub.supervisor.forking import NOT_FOUND, Spec, spawn
-from codehub.supervisor.privileges import service_account
+from codehub.system.forking import NOT_FOUND, Spec, spawn
+from codehub.system.privileges import service_account
 
 whose = contextvars.ContextVar("whose", default="nobody's")
 

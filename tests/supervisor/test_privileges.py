@@ -8,8 +8,8 @@ import pytest
 
 from codehub.embedded.datadir import LONGEST_RUN_DIR, DataDir, InUseError
 from codehub.errors import StartError
-from codehub.supervisor.forking import Spec, spawn
-from codehub.supervisor.privileges import Account, service_account, view_for
+from codehub.system.forking import Spec, spawn
+from codehub.system.privileges import Account, service_account, view_for
 
 SOMEBODY = Account("somebody", 65533, 65533)
 

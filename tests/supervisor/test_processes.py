@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from codehub.supervisor.processes import Identity, Ledger
+from codehub.system.processes import Identity, Ledger
 
 
 def sleeper(*, stubborn: bool = False) -> subprocess.Popen[bytes]:

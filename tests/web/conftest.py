@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from codehub.wiring import Services
+from codehub.web.services import Services
 from tests.web.server import Site, serving
 
 

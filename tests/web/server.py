@@ -14,10 +14,11 @@ from fastapi import FastAPI
 from codehub.auth.service import LoginLink
 from codehub.clock import Clock
 from codehub.command import operator
+from codehub.roles.api import server_config
 from codehub.settings import Settings
 from codehub.web.app import create_app
-from codehub.web.role import server_config
-from codehub.wiring import Services, open_services
+from codehub.web.services import Services
+from codehub.wiring.api import open_services
 
 ADMIN_TOKEN = "an-admin-token-for-tests"
 

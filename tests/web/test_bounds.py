@@ -10,11 +10,11 @@ import aiohttp
 import pytest
 
 from codehub import names
-from codehub.auth import rules
-from codehub.auth.model import ALL_SCOPES, Caller, Role, Scope
 from codehub.command import operator
 from codehub.db.redis import open_redis
 from codehub.errors import RateLimitError
+from codehub.policy import rules
+from codehub.policy.model import ALL_SCOPES, Principal, Role, Scope
 from codehub.rates import Rates
 from codehub.settings import Settings
 from tests.virtual_time import ManualClock
@@ -83,9 +83,9 @@ async def test_three_hundred_workspaces_in_a_moment_are_sixty_and_never_more_tha
 
 
 def test_who_looks_after_others_may_have_more() -> None:
-    learner, teacher, admin = (Caller("x", role, ALL_SCOPES) for role in (Role.LEARNER, Role.TEACHER, Role.ADMIN))
+    learner, teacher, admin = (Principal("x", role, ALL_SCOPES) for role in (Role.LEARNER, Role.TEACHER, Role.ADMIN))
     assert [rules.allowance(who, 7) for who in (learner, teacher, admin)] == [7, 70, None]
-    assert rules.allowance(Caller("x", Role.ADMIN, frozenset({Scope.READ, Scope.WRITE})), 7) == 70
+    assert rules.allowance(Principal("x", Role.ADMIN, frozenset({Scope.READ, Scope.WRITE})), 7) == 70
     assert rules.allowance(learner, 0) is None
 
 

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import pytest
 
-from codehub.auth.model import Caller, Role, Scope
 from codehub.command import operator
+from codehub.policy.model import Principal, Role, Scope
 from codehub.workspaces.model import Desired, Operation, Workspace
 from codehub.workspaces.service import NewWorkspace
 from tests.virtual_time import ManualClock
@@ -20,8 +20,8 @@ TEMPLATE = "jupyterlab"
 HOSTILE = '<script>alert("x")</script>'
 
 
-def person(name: str) -> Caller:
-    return Caller(name, Role.LEARNER, operator().scopes)
+def person(name: str) -> Principal:
+    return Principal(name, Role.LEARNER, operator().scopes)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 from codehub.settings import Settings
 from codehub.web.app import create_app
 from codehub.web.middleware import SECURITY_HEADERS
-from codehub.wiring import Services
+from codehub.web.services import Services
 from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving, serving_with
 

@@ -5,8 +5,8 @@ from ipaddress import ip_network
 import aiohttp
 import pytest
 
-from codehub.auth.model import Role
 from codehub.command import operator
+from codehub.policy.model import Role
 from codehub.settings import Settings
 from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving_with

@@ -10,7 +10,7 @@ import pytest
 from jinja2 import nodes
 
 from codehub import web
-from codehub.web import chronicle, dashboard, describe, texts
+from codehub.web import dashboard, history_view, presentation, texts
 from codehub.web.rendering import templates
 from codehub.workspaces.model import Desired, Operation, Reason
 from tests.web.server import Site
@@ -63,13 +63,13 @@ def test_every_text_is_used_and_every_used_text_exists() -> None:
 
 def _put_together() -> set[str]:
     """Texts whose name is made of a part and a word that is not written out: every word there is."""
-    states = [*describe.SIGNS, "waiting", *(operation.lower() for operation in Operation)]
+    states = [*presentation.SIGNS, "waiting", *(operation.lower() for operation in Operation)]
     return {
         *(key for key in texts.TEXTS["en"] if key.startswith(("role_", "error_", "docs_", "refused_", "time_"))),
         *(f"{part}_{state}" for part in ("state", "now") for state in states),
-        *(f"files_{how}" for how in describe.Files),
+        *(f"files_{how}" for how in presentation.Files),
         *(f"trouble_{reason.lower()}" for reason in Reason),
-        *(f"event_{event}" for event in (*chronicle.BY_SOMEBODY, *(o.lower() for o in Operation))),
+        *(f"event_{event}" for event in (*history_view.BY_SOMEBODY, *(o.lower() for o in Operation))),
         *(f"event_wish_{by}{state.lower()}" for by in ("", "by_ttl_") for state in Desired),
         *(f"{part}_{verb}" for part in ("do", "busy") for verb in dashboard.VERBS),
         *(f"entry_step_{step}" for step in ("files", "start", "open")),

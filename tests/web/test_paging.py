@@ -8,9 +8,9 @@ import aiohttp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codehub.auth.model import Role
 from codehub.command import operator
-from codehub.web import paging
+from codehub.http import paging
+from codehub.policy.model import Role
 from tests.web.server import Site
 
 

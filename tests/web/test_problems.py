@@ -8,10 +8,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from codehub.auth.model import Role, Scope
 from codehub.command import operator
+from codehub.policy.model import Role, Scope
 from codehub.settings import Settings
-from codehub.wiring import Services
+from codehub.web.services import Services
 from tests.virtual_time import ManualClock
 from tests.web.relay import relayed
 from tests.web.server import Site, serving_with

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from codehub.web import rules
+from codehub.http import rules
 
 TRUSTED = (ip_network("10.0.0.0/8"), ip_network("2001:db8::/32"))
 

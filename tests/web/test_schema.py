@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from codehub.auth.model import Role
 from codehub.command import operator
+from codehub.policy.model import Role
 from tests.web.server import ADMIN_TOKEN, Site
 
 ALL = "examples,coverage,fuzzing,stateful"

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.command import operator
 from codehub.errors import CodeHubError, DeactivatedError, NotFoundError
-from codehub.wiring import Services
-from codehub.workspaces import sleeping
+from codehub.policy.model import ALL_SCOPES, Principal, Role
+from codehub.web.services import Services
+from codehub.workspaces import idle_store
 from codehub.workspaces.leaving import OWNER_DEACTIVATED
 from codehub.workspaces.model import Desired, DesiredBy, Workspace
 from codehub.workspaces.service import NewWorkspace
 from tests.auth.helpers import add, deactivate
 
-MINA = Caller("mina", Role.LEARNER, ALL_SCOPES)
-JUN = Caller("jun", Role.LEARNER, ALL_SCOPES)
+MINA = Principal("mina", Role.LEARNER, ALL_SCOPES)
+JUN = Principal("jun", Role.LEARNER, ALL_SCOPES)
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ async def activate(services: Services, name: str) -> None:
     await services.people.change_user(operator(), name, role=None, active=True)
 
 
-async def made(services: Services, caller: Caller, **columns: Any) -> str:
+async def made(services: Services, caller: Principal, **columns: Any) -> str:
     """As the controller would have left it."""
     w = await services.workspaces.create(caller, NewWorkspace("lab", "terminal", Desired.STANDBY))
     settings = ", ".join(f"{name} = ${place}" for place, name in enumerate(columns, 2))
@@ -75,7 +75,7 @@ async def test_a_workspace_cannot_hold_itself_awake_for_somebody_who_is_deactiva
     id_, now = await made(services, MINA, **RUNNING), services.clock.now()
     for expected in (True, False):
         async with services.database.transaction() as c:
-            held = await sleeping.keep_awake(c, id_, "run", now + timedelta(hours=8), "mining", now)
+            held = await idle_store.keep_awake(c, id_, "run", now + timedelta(hours=8), "mining", now)
         assert (held is not None) is expected
         await deactivate(services, "mina")
     w = await get(services, id_)
@@ -86,7 +86,7 @@ async def test_a_timers_wish_that_activity_would_withdraw_stands(services: Servi
     id_ = await made(services, MINA, **{**RUNNING, "desired_state": "STANDBY", "desired_by": "ttl"})
     await deactivate(services, "mina")
     async with services.database.transaction() as c:
-        assert await sleeping.withdraw(c, id_, services.clock.now(), services.clock.now()) is None
+        assert await idle_store.withdraw(c, id_, services.clock.now(), services.clock.now()) is None
     assert (await get(services, id_)).desired_state is Desired.STANDBY
 
 

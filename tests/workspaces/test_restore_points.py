@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.errors import NotFoundError
+from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.workspaces.errors import DataLostError, OperationInProgressError, RunningLimitError, WorkspaceDeletedError
 from codehub.workspaces.model import Desired, Health, Phase, RestorePoint
-from tests.coordinator.test_controller import MINA, House, house
+from tests.reconciler.test_controller import MINA, House, house
 
 __all__ = ["house"]
-JUN = Caller("jun", Role.LEARNER, ALL_SCOPES)
+JUN = Principal("jun", Role.LEARNER, ALL_SCOPES)
 
 
 async def points(house: House, id_: str, keep: int = 3) -> list[RestorePoint]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.db import Database
 from codehub.errors import CodeHubError, NotFoundError
+from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.settings import LimitsConfig
 from codehub.templates.model import Template
 from codehub.workspaces.errors import (
@@ -24,9 +24,9 @@ from codehub.workspaces.model import Desired, DesiredBy, Workspace
 from codehub.workspaces.service import Details, Filters, NewWorkspace, Workspaces
 from tests.virtual_time import ManualClock
 
-MINA = Caller("mina", Role.LEARNER, ALL_SCOPES)
-JOON = Caller("joon", Role.LEARNER, ALL_SCOPES)
-ADMIN = Caller("admin", Role.ADMIN, ALL_SCOPES)
+MINA = Principal("mina", Role.LEARNER, ALL_SCOPES)
+JOON = Principal("joon", Role.LEARNER, ALL_SCOPES)
+ADMIN = Principal("admin", Role.ADMIN, ALL_SCOPES)
 
 
 class AnyTemplate:
@@ -66,7 +66,7 @@ async def test_two_hundred_starts_at_limit_one_hundred_give_exactly_one_hundred(
     database: Database, clock: ManualClock
 ) -> None:
     s = await service(database, clock, max_running_global=100, max_running_per_user=0)
-    callers = [Caller(f"p{n}", Role.LEARNER, ALL_SCOPES) for n in range(200)]
+    callers = [Principal(f"p{n}", Role.LEARNER, ALL_SCOPES) for n in range(200)]
     made = [await s.create(caller, new(desired=Desired.STANDBY)) for caller in callers]
     pairs = zip(callers, made, strict=True)
     counts = await outcomes(*(s.request(caller, w.id, Desired.RUNNING) for caller, w in pairs))

@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
+from codehub.activity.service import Activity
+from codehub.http import provide
+from codehub.http.access import LoggedIn
+from codehub.http.problems import documented
 from codehub.templates.model import ActivityMode, ActivityProfile
-from codehub.web.access import LoggedIn
-from codehub.web.problems import documented
-from codehub.wiring import Services
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(401, 403, 503))
 
@@ -33,8 +34,7 @@ async def workspace_activity(
     id: Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])],  # noqa: A002
 ) -> ActivityOut:
     """When it will sleep and why; why it did, or did not. Counts are kept for a month after the last news."""
-    services: Services = request.app.state.services
-    found = await services.activity.explain(caller, id)
+    found = await provide.get(request, Activity).explain(caller, id)
     seen = found.seen
     return ActivityOut(
         mode=found.terms.mode,

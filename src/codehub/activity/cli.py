@@ -5,7 +5,7 @@ from rich.console import Console
 from rich.table import Table
 
 from codehub.command import operator, with_services
-from codehub.wiring import Services
+from codehub.web.services import Services
 from codehub.workspaces import cli
 from codehub.workspaces.points_cli import app as workspaces
 

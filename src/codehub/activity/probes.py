@@ -16,7 +16,7 @@ from codehub.runtimes import connect
 from codehub.runtimes.base import Address
 from codehub.templates.loader import Templates
 from codehub.templates.model import ActivityProfile
-from codehub.workspaces.sleeping import Idle
+from codehub.workspaces.idle_store import Idle
 
 AT_ONCE = 32
 AT_MOST = 500  # asked in one tick; the others stay awake until the next

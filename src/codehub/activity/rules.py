@@ -4,7 +4,7 @@ from datetime import datetime
 
 from codehub.templates.model import ActivityMode
 from codehub.workspaces.model import Desired, DesiredBy, Entry, Operation, Phase, Workspace
-from codehub.workspaces.timetable import Terms
+from codehub.workspaces.ttl_policy import Terms
 
 
 def reason(

@@ -10,13 +10,13 @@ import redis.exceptions
 from codehub.activity import keys, rules, scripts
 from codehub.activity.intake import moment
 from codehub.activity.model import Kind, Seen
-from codehub.auth.model import Caller
 from codehub.db import Database
 from codehub.errors import UnavailableError
+from codehub.policy.model import Principal
 from codehub.templates.model import ActivityMode
-from codehub.workspaces import sleeping
+from codehub.workspaces import idle_store
 from codehub.workspaces.service import Workspaces
-from codehub.workspaces.timetable import Terms, Timetable
+from codehub.workspaces.ttl_policy import Terms, Timetable
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Activity:
         self._timetable = timetable
         self._workspaces = workspaces
 
-    async def explain(self, caller: Caller, id_: str) -> Explanation:
+    async def explain(self, caller: Principal, id_: str) -> Explanation:
         w = await self._workspaces.get(caller, id_)
         seen = await self._seen(w.id)
         async with self._database.connection() as c:
-            last = await sleeping.last_sleep(c, w.id)
+            last = await idle_store.last_sleep(c, w.id)
         terms, seconds = self._timetable.of_template(w.template), self._timetable.standby_seconds(w)
         sleeps_at = self._timetable.sleeps_at(w)
         if terms.mode is ActivityMode.CONNECTIONS and seen.open_connections:

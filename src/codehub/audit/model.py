@@ -4,15 +4,6 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where an act came from: part of every audited call."""
-
-    actor: str
-    request_id: str | None = None
-    address: str | None = None
-
-
-@dataclass(frozen=True)
 class Entry:
     id: int
     at: datetime

@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from codehub.audit.model import Entry, Origin
+from codehub.audit.model import Entry
 from codehub.db import Connection, Database, Queries, rows
+from codehub.policy.model import Origin
 
 sql = Queries("codehub.audit")
 NEWEST = 2**63 - 1

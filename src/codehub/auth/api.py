@@ -6,11 +6,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from codehub.auth.model import AccessToken, BrowserSession, Person, Role, Scope
+from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.auth.service import People
-from codehub.web import fields, paging
-from codehub.web.access import LoggedIn, spend_creation
-from codehub.web.problems import documented
+from codehub.http import fields, paging, provide
+from codehub.http.access import LoggedIn, base_url, spend_creation
+from codehub.http.problems import documented
+from codehub.policy.model import Role, Scope
 
 router = APIRouter(prefix="/api/v1", tags=["people"], responses=documented(400, 401, 403, 503))
 Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
@@ -87,8 +88,7 @@ def _token(token: AccessToken) -> TokenOut:
 
 
 def _people(request: Request) -> People:
-    people: People = request.app.state.services.people
-    return people
+    return provide.get(request, People)
 
 
 @router.get("/me", summary="Who am I?", responses=documented(404))
@@ -128,7 +128,7 @@ async def change_user(request: Request, caller: LoggedIn, name: Name, change: Us
 async def create_login_link(request: Request, caller: LoggedIn, name: Name) -> LinkOut:
     """A link that logs this person in, once. An earlier unused one stops working."""
     link = await _people(request).make_login_link(caller, name)
-    return LinkOut(url=link.url(request.app.state.services.base_url(request)), expires_in_seconds=link.seconds)
+    return LinkOut(url=link.url(base_url(request)), expires_in_seconds=link.seconds)
 
 
 @router.post("/users/{name}/tokens", status_code=201, responses=documented(404, 409, 413))

@@ -6,10 +6,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from codehub.auth.model import Role, Scope
 from codehub.auth.service import FROM_THE_START
 from codehub.command import operator, reached_at, with_services
-from codehub.wiring import Services
+from codehub.policy.model import Role, Scope
+from codehub.web.services import Services
 
 users = typer.Typer(help="Add people, list them, give them login links.", no_args_is_help=True)
 tokens = typer.Typer(help="Access tokens for programs.", no_args_is_help=True)

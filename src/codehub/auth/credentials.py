@@ -1,4 +1,4 @@
-"""Who is asking? Cookies and tokens become a `Caller`. The hot half of this folder: called on every request.
+"""Who is asking? Cookies and tokens become a `Principal`. The hot half of this folder: called on every request.
 
 Answers are kept for a few seconds, and forgotten at once when the database says that something was revoked, so that
 most requests cost no query and a deactivated person is out within seconds even if that notification is lost.
@@ -8,13 +8,11 @@ import hashlib
 import hmac
 import os
 from datetime import timedelta
-from typing import NamedTuple
 
 from codehub import logs
 from codehub.audit import service as audit
-from codehub.audit.model import Origin
 from codehub.auth import store
-from codehub.auth.model import ALL_SCOPES, AccessToken, BrowserSession, Caller, Person, Role, Scope
+from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.auth.rules import SessionVerdict, judge_session, token_is_good, token_use_is_news
 from codehub.auth.signing import Signer, fingerprint
 from codehub.auth.store import sql
@@ -23,7 +21,8 @@ from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import UnauthenticatedError
 from codehub.ids import is_label
-from codehub.settings import AuthConfig, Settings
+from codehub.policy.model import ALL_SCOPES, CookieLogin, Origin, Principal, Role, Scope
+from codehub.settings import AuthConfig
 
 log = logs.get()
 CHANNEL = "codehub_auth"
@@ -33,16 +32,6 @@ TOKEN_PREFIX = "chp"  # noqa: S105 (recognisable in logs and leaks; not a secret
 BAD_TOKEN = "the bearer token is unknown, expired or revoked"  # noqa: S105
 
 
-def cookie_name(settings: Settings) -> str:
-    """`__Host-` makes browsers refuse it from anywhere but this very host, by TLS."""
-    return "__Host-codehub" if settings.secure else "codehub"
-
-
-class CookieLogin(NamedTuple):
-    caller: Caller
-    new_cookie: str | None  # to be set on the answer
-
-
 class Credentials:
     def __init__(self, database: Database, clock: Clock, config: AuthConfig, secret_key: str) -> None:
         self._database = database
@@ -50,7 +39,7 @@ class Credentials:
         self._config = config
         self._signer = Signer(secret_key, "browser-session")
         self._admin = fingerprint(config.admin_token) if config.admin_token else None
-        self._known: dict[str, tuple[float, Caller]] = {}
+        self._known: dict[str, tuple[float, Principal]] = {}
         self._bad: dict[bytes, float] = {}  # tokens that are none, as keyed hashes, and until when we say so unasked
         self._bad_key = os.urandom(32)
         self._forgotten = 0
@@ -78,7 +67,7 @@ class Credentials:
             newest = await self._act_on(c, session, person, int(generation), origin) if session and person else None
         if session is None or person is None or newest is None:
             raise UnauthenticatedError("this session has ended: log in again")
-        caller = Caller(person.name, person.role, ALL_SCOPES, session_id=session.id)
+        caller = Principal(person.name, person.role, ALL_SCOPES, session_id=session.id)
         if newest != int(generation):
             return CookieLogin(caller, self.cookie(session.id, newest))
         self._remember(cookie, caller, asked)
@@ -138,9 +127,9 @@ class Credentials:
         alive = session is not None and session.revoked_at is None and session.expires_at > self._clock.now()
         return alive and person is not None and person.active
 
-    async def by_token(self, token: str) -> Caller:
+    async def by_token(self, token: str) -> Principal:
         if self._admin and hmac.compare_digest(fingerprint(token), self._admin):
-            return Caller("admin", Role.ADMIN, ALL_SCOPES, token_id=FROM_THE_ENVIRONMENT)
+            return Principal("admin", Role.ADMIN, ALL_SCOPES, token_id=FROM_THE_ENVIRONMENT)
         if caller := self.remembered(token):
             return caller
         prefix, _, rest = token.partition("_")
@@ -159,7 +148,7 @@ class Credentials:
             if token_use_is_news(found, self._clock.now()):
                 await c.execute(sql.note_token_use, found.id, self._clock.now())
         scopes = frozenset(Scope(s) for s in found.scopes)
-        caller = Caller(person.name, person.role, scopes, token_id=found.id, expires_at=found.expires_at)
+        caller = Principal(person.name, person.role, scopes, token_id=found.id, expires_at=found.expires_at)
         self._remember(token, caller, asked)
         return caller
 
@@ -167,7 +156,7 @@ class Credentials:
         same = hmac.compare_digest(fingerprint(secret), token.secret_hash)
         return same and token_is_good(token, person, self._clock.now())
 
-    def remembered(self, credential: str) -> Caller | None:
+    def remembered(self, credential: str) -> Principal | None:
         until, caller = self._known.get(credential, (0.0, None))
         return caller if until > self._clock.monotonic() else None
 
@@ -182,7 +171,7 @@ class Credentials:
             self._bad.clear()
         self._bad[key] = self._clock.monotonic() + REMEMBER_SECONDS
 
-    def _remember(self, credential: str, caller: Caller, asked: int) -> None:
+    def _remember(self, credential: str, caller: Principal, asked: int) -> None:
         """Unless something was revoked since the database was asked: then this answer may be out of date already."""
         if asked != self._forgotten:
             return

@@ -3,16 +3,14 @@
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from codehub.auth.model import AccessToken, BrowserSession, Caller, Person, Role, Scope
-from codehub.errors import DeactivatedError, ForbiddenError, LastAdminError, NotFoundError
+from codehub.auth.model import AccessToken, BrowserSession, Person
+from codehub.errors import DeactivatedError, ForbiddenError, LastAdminError
+from codehub.policy.model import Principal, Role, Scope
 
 # Requests that were already under way with the old cookie when the new one was first used.
 OLD_COOKIE_GRACE = timedelta(seconds=60)
 # Writing down every use would make every read a write.
 SEEN_EVERY = timedelta(seconds=60)
-TEACHERS_FACTOR = 10
-# One sentence for unknown, malformed and somebody else's, so that nobody can tell them apart.
-NO_SUCH_USER = "there is no such user"
 
 
 class SessionVerdict(Enum):
@@ -56,40 +54,13 @@ def token_use_is_news(token: AccessToken, now: datetime) -> bool:
     return token.last_used_at is None or now - token.last_used_at >= SEEN_EVERY
 
 
-def require_scope(caller: Caller, *, writes: bool) -> None:
-    needed = Scope.WRITE if writes else Scope.READ
-    if needed not in caller.scopes:
-        raise ForbiddenError(f"this token lacks the scope `{needed}`")
-
-
-def require_admin(caller: Caller) -> None:
-    if not caller.is_admin:
-        raise ForbiddenError("only an admin may do this")
-
-
-def allowance(caller: Caller, limit: int) -> int | None:
-    """How many of something this person may have, where learners may have `limit`; None: any number.
-
-    Whoever looks after a class makes things for all of them.
-    """
-    if limit == 0 or caller.is_admin:
-        return None
-    return limit * TEACHERS_FACTOR if caller.role in {Role.TEACHER, Role.ADMIN} else limit
-
-
-def require_self_or_admin(caller: Caller, name: str) -> None:
-    """Somebody else's things are not there, rather than forbidden."""
-    if caller.name != name and not caller.is_admin:
-        raise NotFoundError(NO_SUCH_USER)
-
-
 def require_active(person: Person) -> None:
     """Whoever is locked out gets no new way in."""
     if not person.active:
         raise DeactivatedError(f"{person.name} is deactivated: activate them first")
 
 
-def grantable(caller: Caller, wanted: frozenset[Scope] | None, owner: Role) -> frozenset[Scope]:
+def grantable(caller: Principal, wanted: frozenset[Scope] | None, owner: Role) -> frozenset[Scope]:
     """A token's scopes: what was asked for, never more than its maker holds or its owner may."""
     most = caller.scopes if owner is Role.ADMIN else caller.scopes - {Scope.ADMIN}
     if wanted is None:

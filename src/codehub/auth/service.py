@@ -6,15 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 from codehub import ids, metrics, names
 from codehub.audit import service as audit
-from codehub.audit.model import Origin
 from codehub.auth import rules, store
 from codehub.auth.credentials import TOKEN_PREFIX, Credentials
-from codehub.auth.model import AccessToken, BrowserSession, Caller, Person, Role, Scope
+from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.auth.signing import fingerprint
 from codehub.auth.store import sql
 from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import InvalidRequestError, NotFoundError, TokenLimitError, UnauthenticatedError, UserExistsError
+from codehub.policy import rules as policy_rules
+from codehub.policy.model import Origin, Principal, Role, Scope
 from codehub.settings import AuthConfig, LimitsConfig
 
 FIRST_ADMIN = "admin"
@@ -64,8 +65,8 @@ class People:
                 await audit.record(c, self._clock.now(), Origin("codehub"), "user.create", FIRST_ADMIN, role="admin")
             return added or await self._user(c, FIRST_ADMIN)
 
-    async def create_user(self, caller: Caller, name: str, role: Role) -> Person:
-        rules.require_admin(caller)
+    async def create_user(self, caller: Principal, name: str, role: Role) -> Person:
+        policy_rules.require_admin(caller)
         if not ids.is_label(name):
             raise InvalidRequestError("1 to 63 of a–z, 0–9 and -, not at the ends", field="name")
         async with self._database.transaction() as c:
@@ -75,13 +76,13 @@ class People:
             await audit.record(c, self._clock.now(), caller.origin, "user.create", name, role=role)
         return person
 
-    async def page_users(self, caller: Caller, *, after: str, role: Role | None, limit: int) -> list[Person]:
-        rules.require_admin(caller)
+    async def page_users(self, caller: Principal, *, after: str, role: Role | None, limit: int) -> list[Person]:
+        policy_rules.require_admin(caller)
         async with self._database.connection() as c:
             return await store.page_users(c, after, role, limit)
 
-    async def get_user(self, caller: Caller, name: str) -> Person:
-        rules.require_self_or_admin(caller, name)
+    async def get_user(self, caller: Principal, name: str) -> Person:
+        policy_rules.require_self_or_admin(caller, name)
         async with self._database.connection() as c:
             return await self._user(c, name)
 
@@ -91,13 +92,13 @@ class People:
             person = await store.find_user(c, name) if ids.is_label(name) else None
         return person is not None and person.active
 
-    async def change_user(self, caller: Caller, name: str, *, role: Role | None, active: bool | None) -> Person:
+    async def change_user(self, caller: Principal, name: str, *, role: Role | None, active: bool | None) -> Person:
         """Change role or activity. Deactivating ends logins and what runs, in the same transaction.
 
         Who becomes an admin logs in again: where workspaces have no origin of their own, the scripts of one that is
         open act by the browser's login, and must not become an admin's.
         """
-        rules.require_admin(caller)
+        policy_rules.require_admin(caller)
         now = self._clock.now()
         async with self._database.transaction() as c:
             admins = await store.lock_admins(c)
@@ -117,8 +118,8 @@ class People:
         self._credentials.forget()
         return changed
 
-    async def make_login_link(self, caller: Caller, name: str) -> LoginLink:
-        rules.require_admin(caller)
+    async def make_login_link(self, caller: Principal, name: str) -> LoginLink:
+        policy_rules.require_admin(caller)
         secret, now = ids.new_secret(), self._clock.now()
         seconds = self._config.login_link_seconds
         async with self._database.transaction() as c:
@@ -132,7 +133,7 @@ class People:
         async with self._database.connection() as c:
             return await store.owner_of_link(c, fingerprint(secret), self._clock.now())
 
-    async def log_in(self, secret: str, user_agent: str, origin: Origin, *, instead_of: Caller | None = None) -> str:
+    async def log_in(self, secret: str, user_agent: str, origin: Origin, *, instead_of: Principal | None = None) -> str:
         """Trade a login link for a new session; returns its cookie. The browser's session until now ends."""
         session_id, now = ids.new(20), self._clock.now()
         expires = now + timedelta(seconds=self._config.session_seconds)
@@ -152,23 +153,25 @@ class People:
             self._credentials.forget()
         return self._credentials.cookie(session_id, 1)
 
-    async def log_out(self, caller: Caller) -> None:
+    async def log_out(self, caller: Principal) -> None:
         if caller.session_id:
             await self.revoke_session(caller, caller.name, caller.session_id)
 
-    async def page_sessions(self, caller: Caller, name: str, *, after: store.After, limit: int) -> list[BrowserSession]:
-        rules.require_self_or_admin(caller, name)
+    async def page_sessions(
+        self, caller: Principal, name: str, *, after: store.After, limit: int
+    ) -> list[BrowserSession]:
+        policy_rules.require_self_or_admin(caller, name)
         async with self._database.connection() as c:
             await self._user(c, name)
             return await store.page_sessions(c, name, self._clock.now(), after, limit)
 
-    async def revoke_session(self, caller: Caller, name: str, session_id: str) -> None:
+    async def revoke_session(self, caller: Principal, name: str, session_id: str) -> None:
         await self._revoke(caller, name, session_id, sql.revoke_session, "session")
 
     async def create_token(
-        self, caller: Caller, name: str, *, label: str, scopes: frozenset[Scope] | None, days: int | None
+        self, caller: Principal, name: str, *, label: str, scopes: frozenset[Scope] | None, days: int | None
     ) -> NewToken:
-        rules.require_self_or_admin(caller, name)
+        policy_rules.require_self_or_admin(caller, name)
         if complaint := names.complaint(label):
             raise InvalidRequestError(complaint, field="label")
         token_id, secret, now = ids.new(), ids.new_secret(), self._clock.now()
@@ -184,22 +187,22 @@ class People:
             await audit.record(c, now, caller.origin, "token.create", name, token_id=token_id, scopes=granted)
         return NewToken(token, f"{TOKEN_PREFIX}_{token_id}_{secret}")
 
-    async def _check_tokens(self, c: Connection, caller: Caller, name: str) -> None:
-        most = rules.allowance(caller, self._limits.max_tokens_per_user)
+    async def _check_tokens(self, c: Connection, caller: Principal, name: str) -> None:
+        most = policy_rules.allowance(caller, self._limits.max_tokens_per_user)
         if most is not None and await c.fetchval(sql.count_tokens, name, self._clock.now()) >= most:
             raise TokenLimitError(f"{name} has {most} access tokens: revoke one first")
 
-    async def page_tokens(self, caller: Caller, name: str, *, after: store.After, limit: int) -> list[AccessToken]:
-        rules.require_self_or_admin(caller, name)
+    async def page_tokens(self, caller: Principal, name: str, *, after: store.After, limit: int) -> list[AccessToken]:
+        policy_rules.require_self_or_admin(caller, name)
         async with self._database.connection() as c:
             await self._user(c, name)
             return await store.page_tokens(c, name, after, limit)
 
-    async def revoke_token(self, caller: Caller, name: str, token_id: str) -> None:
+    async def revoke_token(self, caller: Principal, name: str, token_id: str) -> None:
         await self._revoke(caller, name, token_id, sql.revoke_token, "token")
 
-    async def _revoke(self, caller: Caller, name: str, id_: str, statement: str, kind: str) -> None:
-        rules.require_self_or_admin(caller, name)
+    async def _revoke(self, caller: Principal, name: str, id_: str, statement: str, kind: str) -> None:
+        policy_rules.require_self_or_admin(caller, name)
         if not (ids.is_label(name) and ids.is_label(id_)):
             raise NotFoundError(f"there is no such {kind}")
         now = self._clock.now()
@@ -215,7 +218,7 @@ class People:
         if ids.is_label(name):
             found = await (store.lock_user if lock else store.find_user)(c, name)
         if found is None:
-            raise NotFoundError(rules.NO_SUCH_USER)
+            raise NotFoundError(policy_rules.NO_SUCH_USER)
         return found
 
 

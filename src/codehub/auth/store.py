@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from codehub.auth.model import AccessToken, BrowserSession, Person, Role
+from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.db import Connection, Queries, one, rows
+from codehub.policy.model import Role
 
 sql = Queries("codehub.auth")
 # Where a page begins: behind the row with this time and id.

@@ -3,7 +3,7 @@
 An answer is as good as its credential: logged out, revoked, expired, its person deactivated or of another role, and it
 is over. All that is open in a process is looked at together, by one query: at once when the database says that
 something was revoked, and every few seconds because expiry announces itself to nobody. The proxy does the same for
-what passes through it (`proxy.director`).
+what passes through it (`gate.director`).
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from codehub import logs
 from codehub.auth import store
-from codehub.auth.model import Caller, Role
 from codehub.clock import Clock
 from codehub.db import Database
 from codehub.errors import UnavailableError
+from codehub.policy.model import Principal, Role
 
 log = logs.get()
 LOOK_SECONDS = 2.0
@@ -43,7 +43,7 @@ class OpenStreams:
         self._news.set()
 
     @contextlib.contextmanager
-    def opened(self, caller: Caller) -> Iterator[asyncio.Event]:
+    def opened(self, caller: Principal) -> Iterator[asyncio.Event]:
         """Set when what the caller came with is over."""
         stream = OpenStream(caller.session_id or caller.token_id or "", caller.role)
         self._open.add(stream)

@@ -19,11 +19,11 @@ from codehub.backup.progress import Meter
 from codehub.clock import SystemClock
 from codehub.command import with_servers
 from codehub.embedded.datadir import DataDir, InUseError
+from codehub.embedded.servers import Urls
 from codehub.errors import StartError
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
-from codehub.supervisor.privileges import service_account
-from codehub.supervisor.servers import Urls
+from codehub.system.privileges import service_account
 
 NAMED = 3  # entries of a home in motion
 FILE = Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="The backup, for example `monday.codehub`.")]

@@ -8,8 +8,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from codehub.coordinator import service
-from codehub.web.access import LoggedIn
-from codehub.web.problems import documented
+from codehub.db import Database
+from codehub.http import provide
+from codehub.http.access import LoggedIn
+from codehub.http.problems import documented
 
 router = APIRouter(prefix="/api/v1/admin", tags=["operations"], responses=documented(401, 403, 503))
 
@@ -41,4 +43,4 @@ class LeadershipOut(BaseModel):
 @router.get("/loops")
 async def list_loops(request: Request, caller: LoggedIn) -> LeadershipOut:
     """Figures are as of the leader's last renewal, at most a few seconds ago."""
-    return LeadershipOut(**asdict(await service.leadership(request.app.state.services.database, caller)))
+    return LeadershipOut(**asdict(await service.leadership(provide.get(request, Database), caller)))

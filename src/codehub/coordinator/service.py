@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from codehub.auth import rules
-from codehub.auth.model import Caller
 from codehub.coordinator.leader import LEASE_NAME
 from codehub.coordinator.store import sql
 from codehub.db import Database
+from codehub.policy import rules as policy_rules
+from codehub.policy.model import Principal
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Leadership:
     loops: list[dict[str, Any]]
 
 
-async def leadership(database: Database, caller: Caller) -> Leadership:
-    rules.require_admin(caller)
+async def leadership(database: Database, caller: Principal) -> Leadership:
+    policy_rules.require_admin(caller)
     async with database.connection() as c:
         row = await c.fetchrow(sql.status, LEASE_NAME)
     if row is None:

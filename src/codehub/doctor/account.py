@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from codehub.doctor.model import Finding, fail, ok, warn
 from codehub.errors import StartError
 from codehub.settings import Settings
-from codehub.supervisor.accounts import ADVICE
-from codehub.supervisor.privileges import EVERYBODYS, Account, View, enter, needed_trees, service_account, view_for
+from codehub.system.accounts import ADVICE
+from codehub.system.privileges import EVERYBODYS, Account, View, enter, needed_trees, service_account, view_for
 
 TRY_SECONDS = 5.0
 

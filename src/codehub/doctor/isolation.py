@@ -8,7 +8,7 @@ import sys
 from codehub.doctor.account import run_as
 from codehub.doctor.model import Finding, ok, warn
 from codehub.runtimes.shepherd import seccomp
-from codehub.supervisor.privileges import View
+from codehub.system.privileges import View
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CLONE_NEWUSER = 0x10000000

@@ -14,7 +14,7 @@ from codehub.runtimes.network import ways
 from codehub.runtimes.process import ProcessRuntime
 from codehub.runtimes.shepherd.spec import RELAY
 from codehub.settings import Settings
-from codehub.supervisor.privileges import service_account
+from codehub.system.privileges import service_account
 from codehub.templates.loader import Templates
 from codehub.templates.model import Network
 

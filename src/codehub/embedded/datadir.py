@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from codehub.errors import StartError
 from codehub.settings import default_data_dir
-from codehub.supervisor.privileges import Account
+from codehub.system.privileges import Account
 
 # A Unix socket's path has at most 107 bytes; the longest name below `run` takes 22 of them.
 LONGEST_RUN_DIR = 80
@@ -64,6 +64,19 @@ class DataDir:
     def downloads_socket(self) -> pathlib.Path:
         """Where the coordinator gives homes to the API."""
         return self.api_socket.with_name("downloads.sock")
+
+    @property
+    def workspaces(self) -> pathlib.Path:
+        """What the runtime keeps on this machine; `runtimes.layout` says how."""
+        return self.root / "workspaces"
+
+    @property
+    def workspace_homes(self) -> pathlib.Path:
+        return self.workspaces / "homes"
+
+    @property
+    def workspace_sockets(self) -> pathlib.Path:
+        return self.run / "w"
 
     @property
     def database_url(self) -> str:

@@ -1,4 +1,4 @@
-"""What belonged to the service account of earlier starts becomes the present one's. `supervisor.servers` calls it.
+"""What belonged to the service account of earlier starts becomes the present one's. `embedded.servers` calls it.
 
 Our own files change owner: the servers' data and what lies in their folders below `run`. Workspaces' sockets and logs
 change only their group, by which the proxy and the API reach them; workspaces that outlived the platform go on. Links
@@ -15,8 +15,7 @@ import stat
 from collections.abc import Iterator
 
 from codehub.embedded.datadir import DataDir
-from codehub.runtimes.layout import Layout
-from codehub.supervisor.privileges import Account
+from codehub.system.privileges import Account
 
 NOTE = "account"  # below the data directory: whose everything is
 
@@ -27,10 +26,10 @@ def change_hands(data: DataDir, account: Account | None) -> bool:
     note = data.root / NOTE
     if account is None or (note.is_file() and note.read_text() == whose):
         return False
-    layout = Layout(data.root)
-    for folder in (layout.sockets, layout.homes):
-        for place in _entries(folder):
-            _open_to(place if folder == layout.sockets else place / "log", account.gid)
+    for place in _entries(data.workspace_sockets):
+        _open_to(place, account.gid)
+    for place in _entries(data.workspace_homes):
+        _open_to(place / "log", account.gid)
     ours = [data.root / name for name in ("postgres", "postgres.new", "redis")]
     for tree in (*ours, *(data.run / name for name in ("pg", "redis", "api", "metrics"))):
         _give_tree(tree, account)

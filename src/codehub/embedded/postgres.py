@@ -16,8 +16,8 @@ from codehub.clock import Clock
 from codehub.embedded import postgres_leftovers
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
-from codehub.supervisor.forking import Spec, spawn
-from codehub.supervisor.privileges import Account, View
+from codehub.system.forking import Spec, spawn
+from codehub.system.privileges import Account, View
 
 START_SECONDS = 60.0  # recovery after a crash may have much to replay
 MAX_CONNECTIONS = 200

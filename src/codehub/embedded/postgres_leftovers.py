@@ -16,7 +16,7 @@ import signal
 
 from codehub.clock import Clock
 from codehub.embedded.datadir import DataDir
-from codehub.supervisor.processes import Identity
+from codehub.system.processes import Identity
 
 PROC = pathlib.Path("/proc")
 POLL_SECONDS = 0.02

@@ -12,8 +12,8 @@ from codehub.embedded.datadir import DataDir
 from codehub.embedded.postgres import last_line
 from codehub.errors import StartError
 from codehub.logs import redact_text
-from codehub.supervisor.forking import Spec
-from codehub.supervisor.privileges import Account, View
+from codehub.system.forking import Spec
+from codehub.system.privileges import Account, View
 
 START_SECONDS = 30.0
 

@@ -13,7 +13,8 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from codehub import ids
-from codehub.gate.origins import LOCALHOST, is_loopback, of, split
+from codehub.gate.origins import of
+from codehub.hostnames import LOCALHOST, is_loopback, split
 from codehub.settings import Settings
 
 STATUS, CODE, TITLE = 421, "MISDIRECTED_REQUEST", "Misdirected Request"

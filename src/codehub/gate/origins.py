@@ -5,15 +5,12 @@ The proxy asks which workspace a `Host` belongs to; the API makes the addresses.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from codehub import ids
 from codehub.errors import SettingsError
+from codehub.hostnames import LOCALHOST, is_loopback, split
 from codehub.settings import Settings
-
-LOCALHOST = "localhost"
 
 
 @dataclass(frozen=True)
@@ -56,22 +53,6 @@ class Origins:
         if self.domain is None:
             return ""
         return f"{self.scheme}://*.{self.domain}{':*' if self.domain == LOCALHOST else self.port}"
-
-
-@lru_cache(maxsize=4096)
-def split(host: str) -> tuple[str, str]:
-    """(`name` in lower case without the dot at its end, `:port` or nothing)"""
-    bare, colon, port = host.rpartition(":")
-    if not colon or "]" in port:
-        bare, port = host, ""
-    return bare.lower().rstrip("."), f":{port}" if port else ""
-
-
-def is_loopback(name: str) -> bool:
-    try:
-        return ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return name == LOCALHOST
 
 
 def of(settings: Settings) -> Origins:

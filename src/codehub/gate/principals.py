@@ -12,8 +12,8 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from codehub.auth.model import Caller
 from codehub.errors import CodeHubError
+from codehub.policy.model import Principal
 
 REMEMBER = 20_000  # credentials, as hashes of 16 bytes
 ASK_AT_ONCE = 1  # questions to the database: strangers can make us ask with invented tokens
@@ -33,7 +33,7 @@ class Known(Protocol):
 
     async def person_of(self, session_id: str, /) -> str: ...
 
-    async def by_token(self, token: str, /) -> Caller: ...
+    async def by_token(self, token: str, /) -> Principal: ...
 
 
 class Principals:

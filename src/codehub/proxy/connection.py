@@ -9,8 +9,8 @@ from math import inf
 from typing import TYPE_CHECKING, cast
 
 from codehub.proxy import rates
-from codehub.proxy.farewell import Farewell
-from codehub.proxy.turns import Reader
+from codehub.proxy.lingering_close import Farewell
+from codehub.proxy.read_fairness import Reader
 
 if TYPE_CHECKING:
     from codehub.proxy.headers import Source

@@ -17,7 +17,7 @@ from codehub.proxy.framing import Partial, RefusalError
 from codehub.proxy.metrics import Refusal
 from codehub.proxy.model import CHUNKED, Answer, Failure, Forward, Hold, RequestHead
 from codehub.proxy.queueing import Entry, FairQueue
-from codehub.proxy.turns import LARGE
+from codehub.proxy.read_fairness import LARGE
 
 if TYPE_CHECKING:
     from codehub.proxy.server import Engine

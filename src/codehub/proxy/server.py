@@ -18,8 +18,8 @@ from codehub.proxy.downstream import Client
 from codehub.proxy.headers import Source
 from codehub.proxy.metrics import Counters
 from codehub.proxy.model import Address, Director, Limits
+from codehub.proxy.read_fairness import Pipelines, Turns
 from codehub.proxy.tunnel import Tunnel
-from codehub.proxy.turns import Pipelines, Turns
 from codehub.proxy.upstream import Pool
 from codehub.settings import Network
 

@@ -9,10 +9,10 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from codehub import logs
-from codehub.proxy.farewell import Farewell
 from codehub.proxy.frames import Boundary, close_frame
+from codehub.proxy.lingering_close import Farewell
 from codehub.proxy.model import Observer
-from codehub.proxy.turns import LARGE, Reader
+from codehub.proxy.read_fairness import LARGE, Reader
 
 if TYPE_CHECKING:
     from codehub.proxy.server import Engine

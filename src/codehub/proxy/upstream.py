@@ -12,8 +12,8 @@ from codehub.proxy import chunked, framing, headers
 from codehub.proxy.admission import is_stranger, place_refusal, place_refusal_of_worker
 from codehub.proxy.framing import Partial, RefusalError
 from codehub.proxy.model import CHUNKED, UNTIL_EOF, Address, Failure, Forward, ResponseHead
-from codehub.proxy.turns import LARGE, Reader
-from codehub.runtimes import connect
+from codehub.proxy.read_fairness import LARGE, Reader
+from codehub.system import connect
 
 if TYPE_CHECKING:
     from codehub.proxy.downstream import Client

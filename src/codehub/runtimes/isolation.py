@@ -14,7 +14,7 @@ from codehub.runtimes import launch, sandbox
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.sandbox import Machine, Room
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, NAMESPACES, PLAIN, Spec
-from codehub.supervisor.privileges import needed_trees
+from codehub.system.privileges import needed_trees
 
 PROBE_SECONDS = 15
 

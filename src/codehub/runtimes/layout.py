@@ -87,7 +87,7 @@ class Layout:
 
     @property
     def root(self) -> pathlib.Path:
-        return self.data_dir / "workspaces"
+        return DataDir(self.data_dir).workspaces
 
     @property
     def running(self) -> pathlib.Path:
@@ -95,11 +95,11 @@ class Layout:
 
     @property
     def homes(self) -> pathlib.Path:
-        return self.root / "homes"
+        return DataDir(self.data_dir).workspace_homes
 
     @property
     def sockets(self) -> pathlib.Path:
-        return DataDir(self.data_dir).run / "w"
+        return DataDir(self.data_dir).workspace_sockets
 
     @property
     def door(self) -> pathlib.Path:

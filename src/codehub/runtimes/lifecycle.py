@@ -12,7 +12,7 @@ from codehub.runtimes.base import RuntimeFailureError, StartFailedError
 from codehub.runtimes.layout import Place
 from codehub.runtimes.records import Running
 from codehub.runtimes.shepherd.spec import Spec
-from codehub.supervisor.processes import Identity
+from codehub.system.processes import Identity
 
 START_SECONDS = 30.0
 KILL_SECONDS = 10.0  # from SIGKILL to dead: only a kernel that waits for a disk needs any

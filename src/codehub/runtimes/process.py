@@ -42,7 +42,7 @@ from codehub.runtimes.network import ways
 from codehub.runtimes.sandbox import Room
 from codehub.runtimes.shepherd.spec import PLAIN
 from codehub.runtimes.volumes import Meta, Volumes
-from codehub.supervisor.privileges import Account
+from codehub.system.privileges import Account
 from codehub.templates.model import Network, ProcessSpec, Template
 
 ANSWER_SECONDS = 1.0

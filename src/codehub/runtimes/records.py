@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from codehub.runtimes.base import Address, Container
 from codehub.runtimes.shepherd.spec import HOST_NETWORK
-from codehub.supervisor.processes import Identity
+from codehub.system.processes import Identity
 
 
 @dataclass(frozen=True)

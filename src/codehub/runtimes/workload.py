@@ -12,7 +12,7 @@ from codehub.runtimes.layout import DOOR, SOCKET, Layout, Place
 from codehub.runtimes.network import ways
 from codehub.runtimes.sandbox import Machine, Room
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, HOST_NETWORK, NO_NETWORK, PLAIN, NetworkSpec, Spec
-from codehub.supervisor.privileges import Account
+from codehub.system.privileges import Account
 from codehub.templates import programs
 from codehub.templates.expand import expand, uses_port
 from codehub.templates.model import ProcessSpec

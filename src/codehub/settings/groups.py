@@ -420,3 +420,8 @@ class Settings:
     def secure(self) -> bool:
         """Do browsers come by TLS? Decides the cookies' names and flags."""
         return (self.server.public_url or "").startswith("https://")
+
+    @property
+    def session_cookie(self) -> str:
+        """The login's cookie. `__Host-` makes browsers refuse it from anywhere but this very host, by TLS."""
+        return "__Host-codehub" if self.secure else "codehub"

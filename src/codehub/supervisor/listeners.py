@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from codehub.errors import StartError
 from codehub.settings import Settings
 from codehub.supervisor import port_holder
-from codehub.supervisor.privileges import Account
+from codehub.system.privileges import Account
 
 BACKLOG = 2048
 LOOPBACKS = ("127.0.0.1", "::1")

@@ -4,7 +4,7 @@ import contextlib
 import os
 import pathlib
 
-from codehub.supervisor.processes import Identity
+from codehub.system.processes import Identity
 
 PROC = pathlib.Path("/proc")
 LISTENING = "0A"  # a socket's state in /proc/net/tcp

@@ -9,7 +9,7 @@ from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
 from codehub.settings import Settings
 from codehub.supervisor import listeners
-from codehub.supervisor.privileges import service_account
+from codehub.system.privileges import service_account
 from codehub.templates.loader import Templates
 
 

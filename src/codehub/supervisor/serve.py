@@ -14,17 +14,17 @@ from typing import Any
 from codehub import logs
 from codehub.clock import Clock
 from codehub.db import migrate
+from codehub.embedded.child import Child
 from codehub.embedded.datadir import DataDir
+from codehub.embedded.servers import Servers, Urls
 from codehub.errors import StartError
 from codehub.settings import Settings, to_environ
 from codehub.supervisor import log_files
-from codehub.supervisor.accounts import ensure_account
-from codehub.supervisor.child import Child
-from codehub.supervisor.forking import Spec
 from codehub.supervisor.listeners import open_sockets, open_unix_socket
-from codehub.supervisor.privileges import needed_trees, view_for
-from codehub.supervisor.processes import Ledger
-from codehub.supervisor.servers import Servers, Urls
+from codehub.system.accounts import ensure_account
+from codehub.system.forking import Spec
+from codehub.system.privileges import needed_trees, view_for
+from codehub.system.processes import Ledger
 
 log = logs.get()
 READY_SECONDS = 60.0

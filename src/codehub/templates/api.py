@@ -3,9 +3,11 @@
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from codehub.web.access import LoggedIn
-from codehub.web.problems import documented
-from codehub.wiring import Services
+from codehub.http import provide
+from codehub.http.access import LoggedIn
+from codehub.http.problems import documented
+from codehub.settings import Settings
+from codehub.templates.loader import Templates
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(401, 403, 503))
 
@@ -27,8 +29,7 @@ class TemplatesOut(BaseModel):
 @router.get("/templates")
 async def list_templates(request: Request, _caller: LoggedIn) -> TemplatesOut:
     """All of them: there are few, so there is one page."""
-    services: Services = request.app.state.services
-    templates = services.templates
+    templates, mode = provide.get(request, Templates), provide.get(request, Settings).activity.mode
     items = []
     for template in templates.all():
         reason = templates.unavailable(template.name)
@@ -39,7 +40,7 @@ async def list_templates(request: Request, _caller: LoggedIn) -> TemplatesOut:
                 available=reason is None,
                 unavailable_reason=reason,
                 activity_profile=template.activity_profile,
-                activity=template.activity or services.settings.activity.mode,
+                activity=template.activity or mode,
             )
         )
     return TemplatesOut(items=items)

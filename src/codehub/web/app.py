@@ -14,11 +14,11 @@ from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
 from codehub.gate import hosts
+from codehub.http import problems, provide
 from codehub.templates import api as templates_api
-from codehub.web import dashboard, entry, handover, health, login, pages, problems
+from codehub.web import dashboard, entry, handover, health, login, pages, rendering
 from codehub.web.middleware import BodyLimit, HeadAsGet, OwnHosts, RequestContext, SameOriginWrites
-from codehub.web.streams import Streams
-from codehub.wiring import Services
+from codehub.web.services import Services
 from codehub.workspaces import api as workspaces_api
 from codehub.workspaces import points_api, shares_api
 
@@ -69,8 +69,8 @@ def create_app(services: Services) -> FastAPI:
         ],
     )
     app.state.services = services
-    app.state.streams = Streams(settings.limits, services.open_streams)
-    problems.install(app)
+    provide.install(app, services.by_type())
+    problems.install(app, rendering.error_page)
     for router in ROUTERS:
         # Not `include_router`: it would work out every route a second time, at its first request.
         app.router.routes.extend(router.routes)

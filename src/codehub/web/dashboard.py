@@ -17,14 +17,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from codehub import ids, names
-from codehub.auth import rules as auth_rules
-from codehub.auth.model import Caller
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError, UnauthenticatedError
-from codehub.web import boards
-from codehub.web.access import spend_change, spend_creation, visitor
+from codehub.http.access import spend_change, spend_creation, visitor
+from codehub.policy import rules as policy_rules
+from codehub.policy.model import Principal
+from codehub.web import dashboard_view
 from codehub.web.forms import Form, Posted
 from codehub.web.rendering import render
-from codehub.wiring import Services
+from codehub.web.services import Services, services_of
 from codehub.workspaces.errors import OperationInProgressError
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import Details, NewWorkspace
@@ -37,7 +37,7 @@ NAME_LENGTH = 100
 ONCE_SECONDS = 3600  # how long a form that was sent is remembered
 
 
-async def _person(request: Request) -> Caller:
+async def _person(request: Request) -> Principal:
     """Whoever is not logged in any more is led to where it says how to."""
     try:
         caller = await visitor(request)
@@ -46,22 +46,22 @@ async def _person(request: Request) -> Caller:
     if caller is None:
         raise HTTPException(303, headers={"Location": "/"})
     writes = request.method == "POST"
-    auth_rules.require_scope(caller, writes=writes)
+    policy_rules.require_scope(caller, writes=writes)
     if writes:
         await spend_change(request, caller)
     return caller
 
 
-Person = Annotated[Caller, Depends(_person)]
+Person = Annotated[Principal, Depends(_person)]
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
 
 
-async def show(request: Request, caller: Caller) -> Response:
+async def show(request: Request, caller: Principal) -> Response:
     """`/`, for whoever is logged in; `pages` calls it."""
     query = request.query_params
-    reader = boards.Reader(request, caller)
+    reader = dashboard_view.Reader(request, caller)
     board = await reader.board(everybody="everybody" in query, cursor=query.get("cursor"))
     return render(
         request,
@@ -78,7 +78,7 @@ async def show(request: Request, caller: Caller) -> Response:
 
 @router.get("/workspaces/{id}")
 async def show_one(request: Request, caller: Person, id: str) -> Response:  # noqa: A002
-    reader = boards.Reader(request, caller)
+    reader = dashboard_view.Reader(request, caller)
     sheet = await reader.sheet(id)
     return render(
         request,
@@ -94,7 +94,7 @@ async def show_one(request: Request, caller: Person, id: str) -> Response:  # no
 
 @router.get("/workspaces/{id}/log")
 async def show_log(request: Request, caller: Person, id: str) -> Response:  # noqa: A002
-    services: Services = request.app.state.services
+    services = services_of(request)
     w = await services.workspaces.get(caller, id)
     pieces = [piece async for piece in services.runtime.logs(id, tail_bytes=LOG_BYTES)]
     return render(request, "log.html", caller=caller, w=w, log=b"".join(pieces).decode("utf-8", "replace"))
@@ -106,7 +106,7 @@ async def show_log(request: Request, caller: Person, id: str) -> Response:  # no
 @router.post("/do/create")
 async def create(request: Request, caller: Person, form: Posted) -> Response:
     """And open it. What was typed comes back when it is refused."""
-    services: Services = request.app.state.services
+    services = services_of(request)
     key = f"codehub:form:{caller.name}:{form.get('once', '')[:64]}"
     if (before := await _sent_before(services, key)) is not None:
         return RedirectResponse(before, 303)
@@ -142,7 +142,7 @@ async def do(request: Request, caller: Person, id: str, verb: str, form: Posted)
     act = VERBS.get(verb)
     if act is None:
         raise HTTPException(404)
-    services: Services = request.app.state.services
+    services = services_of(request)
     then = form.get("then", "")
     back = {"page": f"/workspaces/{id}", "everybody": "/?everybody=1"}.get(then, "/")
     try:
@@ -191,7 +191,7 @@ def _name(form: Form) -> str:
 
 # --- what the forms do ----------------------------------------------------------------------------------------------
 
-Act = Callable[[Services, Caller, str, Form], Awaitable[Any]]
+Act = Callable[[Services, Principal, str, Form], Awaitable[Any]]
 DONE = {"delete": "deleted", "undelete": "undone", "rename": "renamed"}
 
 
@@ -199,32 +199,32 @@ def _wish(wanted: Desired) -> Act:
     return lambda services, caller, id_, _: services.workspaces.request(caller, id_, wanted)
 
 
-async def _keep_awake(services: Services, caller: Caller, id_: str, _form: Form) -> None:
+async def _keep_awake(services: Services, caller: Principal, id_: str, _form: Form) -> None:
     longest = timedelta(seconds=services.settings.limits.max_keep_awake_seconds)
     until = services.clock.now() + min(KEEP_AWAKE, longest)
     await services.workspaces.change(caller, id_, Details(keep_awake_until=until))
 
 
-async def _rename(services: Services, caller: Caller, id_: str, form: Form) -> None:
+async def _rename(services: Services, caller: Principal, id_: str, form: Form) -> None:
     await services.workspaces.change(caller, id_, Details(name=_name(form)))
 
 
-async def _recover(services: Services, caller: Caller, id_: str, form: Form) -> None:
+async def _recover(services: Services, caller: Principal, id_: str, form: Form) -> None:
     await services.workspaces.recover(caller, id_, accept_loss=form.get("accept_loss") == "yes")
 
 
-async def _purge(services: Services, caller: Caller, id_: str, form: Form) -> None:
+async def _purge(services: Services, caller: Principal, id_: str, form: Form) -> None:
     """The one thing that cannot be undone is the one thing that asks."""
     if form.get("sure") != "yes":
         raise InvalidRequestError("say that you are sure", field="sure")
     await services.workspaces.delete(caller, id_, purge=True)
 
 
-async def _restore(services: Services, caller: Caller, id_: str, form: Form) -> None:
+async def _restore(services: Services, caller: Principal, id_: str, form: Form) -> None:
     await services.workspaces.restore(caller, id_, form.get("archive_key", ""))
 
 
-async def _share(services: Services, caller: Caller, id_: str, form: Form) -> None:
+async def _share(services: Services, caller: Principal, id_: str, form: Form) -> None:
     await services.workspaces.get(caller, id_)
     try:
         await services.entering.share(caller, id_, form.get("user", "").strip())

@@ -8,14 +8,16 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from codehub.auth import rules as auth_rules
-from codehub.auth.model import ALL_SCOPES, Caller, Role
 from codehub.auth.service import FROM_THE_START
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
+from codehub.http import rules
+from codehub.http.access import require_login, spend_change
+from codehub.policy import rules as policy_rules
+from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.web import entry_pages as pages
-from codehub.web import forms, handover, rules
-from codehub.web.access import require_login, spend_change
-from codehub.web.handover import begin_url, go, holder, host_of, logged_in, own_workspace, safe_next, services_of
+from codehub.web import forms, handover
+from codehub.web.handover import begin_url, go, holder, host_of, logged_in, own_workspace, safe_next
+from codehub.web.services import services_of
 from codehub.workspaces.errors import RunningLimitError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import Filters
@@ -34,7 +36,7 @@ async def open_workspace(request: Request, id: str) -> Response:  # noqa: A002
         return pages.not_found(request, home_url=_home(request))
     if "authorization" in request.headers:  # a program's: it is served in place, and has no browser to lead anywhere
         caller = await require_login(request)
-        auth_rules.require_scope(caller, writes=True)  # the page wakes the workspace
+        policy_rules.require_scope(caller, writes=True)  # the page wakes the workspace
         return await _show(request, id, caller.name)
     person = await holder(request, id) if own is not None or not services_of(request).origins.isolated else None
     if person is not None:
@@ -156,9 +158,11 @@ async def _over_limit(request: Request, w: Workspace, problem: RunningLimitError
     return pages.over_limit(request, w, running, problem, home_url=_home(request))
 
 
-def _as_owner(request: Request, person: str) -> Caller:
+def _as_owner(request: Request, person: str) -> Principal:
     """A pass opens a workspace; it makes nobody an admin."""
-    return Caller(person, Role.LEARNER, ALL_SCOPES, request_id=request.state.request_id, address=request.state.address)
+    return Principal(
+        person, Role.LEARNER, ALL_SCOPES, request_id=request.state.request_id, address=request.state.address
+    )
 
 
 async def _visitor(request: Request, id_: str) -> str:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from codehub.errors import CodeHubError
-from codehub.web import describe
+from codehub.web import presentation
 from codehub.web.rendering import render, words_for
 from codehub.workspaces.model import Operation, Phase, Workspace
 
@@ -33,7 +33,7 @@ def waking(
     """It is on its way, or falls asleep and is woken right after; the page enters by itself."""
     elapsed = max(0.0, (now - w.desired_at).total_seconds())
     slow_after = max(SLOW_AT_LEAST, SLOW_FACTOR * (usual_seconds or 0.0))
-    done, total = describe.progress(w)
+    done, total = presentation.progress(w)
     copying = w.operation in {Operation.RESTORING, Operation.ARCHIVING}  # takes as long as there are files
     page = render(
         request,
@@ -42,7 +42,7 @@ def waking(
         home_url=home_url,
         w=w,
         steps=steps(w),
-        falling=w.operation in describe.FALLING,
+        falling=w.operation in presentation.FALLING,
         elapsed=int(elapsed),
         usual=max(1, round(usual_seconds)) if usual_seconds and not copying else None,
         slow=elapsed > slow_after and not copying,
@@ -59,9 +59,9 @@ def waking(
 
 def steps(w: Workspace) -> Mapping[str, str]:
     """Files → start → open, each `done`, `now` or `later`. `static/waking.js` ticks them the same way."""
-    if w.phase is Phase.RUNNING and w.operation not in describe.FALLING:
+    if w.phase is Phase.RUNNING and w.operation not in presentation.FALLING:
         return {"files": "done", "start": "done", "open": "now"}
-    if w.operation is Operation.STARTING or (w.phase is Phase.STANDBY and w.operation not in describe.FALLING):
+    if w.operation is Operation.STARTING or (w.phase is Phase.STANDBY and w.operation not in presentation.FALLING):
         return {"files": "done", "start": "now", "open": "later"}
     return {"files": "now", "start": "later", "open": "later"}
 
@@ -80,7 +80,7 @@ def _ask(request: Request, w: Workspace, home_url: str, **what: Any) -> Response
 
 def went_wrong(request: Request, w: Workspace, *, home_url: str, mine: bool = True) -> Response:
     """Going on with less than there was is decided on the dashboard, where nothing of the workspace's can click."""
-    trouble = describe.trouble(w, words_for(request))
+    trouble = presentation.trouble(w, words_for(request))
     return render(
         request, "entry_wrong.html", 502, home_url=home_url, w=w, trouble=trouble, mine=mine, here=_here(request)
     )

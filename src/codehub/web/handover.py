@@ -13,22 +13,17 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from codehub import ids
-from codehub.auth.model import Caller
 from codehub.errors import InvalidRequestError, NotFoundError, UnauthenticatedError, UnavailableError
 from codehub.gate import passes
 from codehub.gate.passes import MARGIN_SECONDS, TICKET_SECONDS, Pass
-from codehub.web.access import visitor
-from codehub.wiring import Services
+from codehub.http.access import visitor
+from codehub.policy.model import Principal
+from codehub.web.services import Services, services_of
 
 router = APIRouter(include_in_schema=False)
 NEXT = re.compile(r"/w/[a-z0-9-]{1,63}(/[\x21-\x7e]*)?")
 NEXT_COOKIE = "codehub-next"  # where somebody wanted to go who has to log in first
 NEXT_SECONDS = 3600
-
-
-def services_of(request: Request) -> Services:
-    found: Services = request.app.state.services
-    return found
 
 
 def host_of(request: Request) -> str:
@@ -56,7 +51,7 @@ def go(url: str) -> RedirectResponse:
     return RedirectResponse(url, 303, {"cache-control": "no-store"})
 
 
-async def logged_in(request: Request) -> Caller | None:
+async def logged_in(request: Request) -> Principal | None:
     """Who this browser belongs to, on the platform's origin; tokens do not open pages."""
     try:
         caller = await visitor(request)

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 from codehub import metrics
 from codehub.db import migrate
 from codehub.errors import CodeHubError
+from codehub.http.access import require_operator
+from codehub.http.problems import documented
 from codehub.logs import redact_text
-from codehub.web.access import require_operator
-from codehub.web.problems import documented
+from codehub.web.services import services_of
 
 router = APIRouter(tags=["health"])
 PROBE_SECONDS = 2.0
@@ -48,7 +49,7 @@ async def readyz(request: Request, response: Response) -> Readiness:
 
 
 async def _database(request: Request) -> str:
-    database = request.app.state.services.database
+    database = services_of(request).database
     try:
         async with asyncio.timeout(PROBE_SECONDS), database.connection() as c:
             await migrate.require_current(c)
@@ -63,7 +64,7 @@ async def _database(request: Request) -> str:
 async def _redis(request: Request) -> str:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await request.app.state.services.redis.ping()
+            await services_of(request).redis.ping()
     except TimeoutError:
         return "no answer in time"
     except (redis.exceptions.RedisError, OSError) as e:

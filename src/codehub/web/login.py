@@ -10,17 +10,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import RedirectResponse, Response
 
-from codehub.auth.model import Caller
 from codehub.errors import UnauthenticatedError
+from codehub.http.access import origin_of, set_cookie, visitor
+from codehub.policy.model import Principal
 from codehub.web import handover
-from codehub.web.access import origin_of, set_cookie, visitor
 from codehub.web.forms import Posted
 from codehub.web.rendering import render
+from codehub.web.services import services_of
 
 router = APIRouter(include_in_schema=False)
 
 
-async def _visitor_or_none(request: Request) -> Caller | None:
+async def _visitor_or_none(request: Request) -> Principal | None:
     """A page for somebody whose session ended is the page for somebody who is not logged in."""
     try:
         return await visitor(request)
@@ -28,7 +29,7 @@ async def _visitor_or_none(request: Request) -> Caller | None:
         return None
 
 
-Visitor = Annotated[Caller | None, Depends(_visitor_or_none)]
+Visitor = Annotated[Principal | None, Depends(_visitor_or_none)]
 
 
 @router.get("/login/{secret}")
@@ -39,7 +40,7 @@ async def show_link(request: Request, secret: str, caller: Visitor) -> Response:
 
 @router.post("/login/{secret}")
 async def log_in(request: Request, secret: str, caller: Visitor, form: Posted) -> Response:
-    services = request.app.state.services
+    services = services_of(request)
     # The page named the session that ends. One that began since then is not ended unasked.
     if _session_of(caller) != form.get("instead_of", "") and (page := await _ask(request, secret, caller, 409)):
         return page
@@ -48,24 +49,24 @@ async def log_in(request: Request, secret: str, caller: Visitor, form: Posted) -
         cookie = await services.people.log_in(secret, agent, origin_of(request), instead_of=caller)
     except UnauthenticatedError:
         return _over(request, caller)
-    set_cookie(request, services.settings, cookie)
+    set_cookie(request, cookie)
     return handover.after_login(request)
 
 
-async def _ask(request: Request, secret: str, caller: Caller | None, status: int = 200) -> Response | None:
+async def _ask(request: Request, secret: str, caller: Principal | None, status: int = 200) -> Response | None:
     """None: the link is no good any more."""
-    name = await request.app.state.services.people.owner_of_link(secret)
+    name = await services_of(request).people.owner_of_link(secret)
     if name is None:
         return None
     return render(request, "link.html", status, secret=secret, name=name, before=_session_of(caller))
 
 
-def _session_of(caller: Caller | None) -> str:
+def _session_of(caller: Principal | None) -> str:
     """The person who is logged in with this browser; a program's token is not a login that could end here."""
     return caller.name if caller and caller.session_id else ""
 
 
-def _over(request: Request, caller: Caller | None) -> Response:
+def _over(request: Request, caller: Principal | None) -> Response:
     if caller:  # a double click, or the link opened once more, after it had worked
         return RedirectResponse("/", 303)
     return render(request, "link_used.html", 410)
@@ -74,6 +75,6 @@ def _over(request: Request, caller: Caller | None) -> Response:
 @router.post("/logout")
 async def log_out(request: Request, caller: Visitor) -> Response:
     if caller:
-        await request.app.state.services.people.log_out(caller)
-    set_cookie(request, request.app.state.services.settings, "")
+        await services_of(request).people.log_out(caller)
+    set_cookie(request, "")
     return RedirectResponse("/", 303)

@@ -13,11 +13,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from codehub import ids, logs, metrics
 from codehub.gate import hosts
 from codehub.gate.hosts import Hosts
+from codehub.http import problems, rules
 from codehub.settings import ServerConfig
-from codehub.web import problems, rules
 
 log = logs.get()
-SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
+
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}  # others are counted together
 QUIET = {"/healthz", "/readyz", "/metrics"}  # asked every few seconds by machines
 CLIENT_LEFT = 499  # as nginx counts it: nobody reads the answer
@@ -167,7 +167,7 @@ class SameOriginWrites:
         self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        writes = scope["type"] == "http" and scope["method"] not in SAFE_METHODS
+        writes = scope["type"] == "http" and scope["method"] not in rules.SAFE_METHODS
         headers = Headers(scope=scope)
         if writes and not (
             rules.logs_in_by_token(scope["path"], headers) or rules.may_write(headers, self._public_url)

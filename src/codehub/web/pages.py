@@ -8,8 +8,9 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from codehub.http import access
+from codehub.http.access import require_local_or_login
 from codehub.web import dashboard
-from codehub.web.access import require_local_or_login
 from codehub.web.login import Visitor
 from codehub.web.rendering import render
 
@@ -52,5 +53,5 @@ async def description(request: Request) -> Response:
 
 @router.get("/docs", dependencies=[Depends(require_local_or_login)])
 async def documentation(request: Request) -> Response:
-    base_url = request.app.state.services.base_url(request)
+    base_url = access.base_url(request)
     return render(request, "docs.html", api=request.app.openapi(), base_url=base_url)

@@ -9,8 +9,9 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from codehub.web import rules, texts
-from codehub.web.words import Words, zone
+from codehub.http.access import is_local
+from codehub.web import texts
+from codehub.web.i18n import Words, zone
 
 LANGUAGE_COOKIE = "codehub_language"
 ZONE_COOKIE = "codehub_zone"  # set by static/codehub.js
@@ -61,11 +62,14 @@ def _in_language(request: Request, code: str) -> str:
     return f"?{urlencode([*kept, ('lang', code)])}"
 
 
-def is_local(request: Request) -> bool:
-    by_front_door = request.client is None  # which comes by a Unix socket
-    return rules.is_direct_and_local(request.headers, request.state.address, by_front_door=by_front_door)
-
-
 def wants_page(request: Request) -> bool:
     """A person's browser on one of our pages, not a program: it gets an error it can read."""
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+
+
+def error_page(request: Request, status: int) -> HTMLResponse | None:
+    """What a person's browser shows instead of a problem; None when a program asked."""
+    if not wants_page(request):
+        return None
+    kind = {404: "lost", 503: "away"}.get(status, "broken" if status >= 500 else "refused")
+    return render(request, "error.html", status, kind=kind, request_id=request.state.request_id)

@@ -9,16 +9,20 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
-from codehub.auth.model import Caller
-from codehub.web import fields as web_fields
-from codehub.web import paging
-from codehub.web.access import LoggedIn, spend_creation
-from codehub.web.problems import documented
-from codehub.web.streams import Streams
-from codehub.wiring import Services
+from codehub.clock import Clock
+from codehub.http import fields as web_fields
+from codehub.http import paging, provide
+from codehub.http.access import LoggedIn, spend_creation
+from codehub.http.problems import documented
+from codehub.http.streams import Streams
+from codehub.policy.model import Principal
+from codehub.runtimes.base import Runtime
+from codehub.settings import Settings
 from codehub.workspaces import events
+from codehub.workspaces.access import Entering
 from codehub.workspaces.model import Desired, Phase, Workspace
 from codehub.workspaces.service import UNSET, Details, Filters, NewWorkspace, Workspaces
+from codehub.workspaces.ttl_policy import Timetable
 from codehub.workspaces.view import WorkspaceOut, show
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
@@ -70,8 +74,7 @@ class EntryOut(BaseModel):
 
 
 def _service(request: Request) -> Workspaces:
-    service: Workspaces = request.app.state.services.workspaces
-    return service
+    return provide.get(request, Workspaces)
 
 
 async def detail(request: Request, w: Workspace) -> WorkspaceDetail:
@@ -80,8 +83,8 @@ async def detail(request: Request, w: Workspace) -> WorkspaceDetail:
 
 
 def _shown(request: Request) -> Callable[[Workspace], WorkspaceOut]:
-    services: Services = request.app.state.services
-    return lambda w: show(w, services.timetable.sleeps_at(w))
+    timetable = provide.get(request, Timetable)
+    return lambda w: show(w, timetable.sleeps_at(w))
 
 
 def _desired(word: str) -> Desired:
@@ -112,8 +115,7 @@ async def list_workspaces(
     after = paging.place(cursor)
     filters = Filters(owner, phase, template, deleted)
     if shared:
-        services: Services = request.app.state.services
-        guest_of = await services.entering.shared_with(caller, after=after, limit=limit + 1)
+        guest_of = await provide.get(request, Entering).shared_with(caller, after=after, limit=limit + 1)
         return paging.page(guest_of, limit, _shown(request), lambda w: paging.at(w.created_at, w.id))
     found = await _service(request).page(caller, filters, after=after, limit=limit + 1)
     return paging.page(found, limit, _shown(request), lambda w: paging.at(w.created_at, w.id))
@@ -154,9 +156,8 @@ def _details(named: dict[str, Any]) -> Details:
 
 def _as_far_as_allowed(request: Request, until: datetime) -> datetime:
     """The operator's bound; the answer says until when it really is."""
-    services: Services = request.app.state.services
-    longest = timedelta(seconds=services.settings.limits.max_keep_awake_seconds)
-    return min(until, services.clock.now() + longest)
+    longest = timedelta(seconds=provide.get(request, Settings).limits.max_keep_awake_seconds)
+    return min(until, provide.get(request, Clock).now() + longest)
 
 
 @router.delete("/workspaces/{id}", status_code=202, responses=documented(404, 409))
@@ -231,15 +232,13 @@ async def follow_workspace_logs(
     return _streams(request).begin(caller, lines, LOG_TYPE)
 
 
-async def _log(request: Request, caller: Caller, id_: str, tail_bytes: int, *, follow: bool) -> AsyncIterator[bytes]:
+async def _log(request: Request, caller: Principal, id_: str, tail_bytes: int, *, follow: bool) -> AsyncIterator[bytes]:
     await _service(request).get(caller, id_)
-    services: Services = request.app.state.services
-    return services.runtime.logs(id_, tail_bytes=tail_bytes, follow=follow)
+    return provide.get(request, Runtime).logs(id_, tail_bytes=tail_bytes, follow=follow)
 
 
 def _streams(request: Request) -> Streams:
-    streams: Streams = request.app.state.streams
-    return streams
+    return provide.get(request, Streams)
 
 
 @router.get(
@@ -256,18 +255,18 @@ async def stream_events(
     last_event_id: Annotated[str | None, Header(max_length=50)] = None,
 ) -> StreamingResponse:
     """`workspace_updated`, `workspace_deleted` (data: the workspace) and `heartbeat`; resumes by `Last-Event-ID`."""
-    services: Services = request.app.state.services
+    clock, relay = provide.get(request, Clock), provide.get(request, events.Relay)
     owner = None if caller.is_admin else caller.name
     since = events.parse_position(last_event_id)
 
     async def stream() -> AsyncIterator[bytes]:
         yield HEARTBEAT
-        said = services.clock.monotonic()
-        async for event in services.relay.subscribe(owner, since):
+        said = clock.monotonic()
+        async for event in relay.subscribe(owner, since):
             if event:
                 yield event.as_sse()
-            elif services.clock.monotonic() - said >= HEARTBEAT_SECONDS:
+            elif clock.monotonic() - said >= HEARTBEAT_SECONDS:
                 yield HEARTBEAT
-                said = services.clock.monotonic()
+                said = clock.monotonic()
 
     return _streams(request).begin(caller, stream(), "text/event-stream")

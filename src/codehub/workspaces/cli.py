@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from codehub.auth.model import Caller, Role
 from codehub.clock import SystemClock
 from codehub.command import operator, reached_at, with_services
 from codehub.errors import CodeHubError, InvalidRequestError
-from codehub.wiring import Services
+from codehub.policy.model import Principal, Role
+from codehub.web.services import Services
 from codehub.workspaces.errors import OperationInProgressError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import Details, Filters, NewWorkspace
@@ -56,7 +56,7 @@ def create(
 
     async def work(services: Services) -> None:
         person = await services.people.get_user(operator(), owner)
-        caller = Caller(person.name, Role(person.role), operator().scopes)
+        caller = Principal(person.name, Role(person.role), operator().scopes)
         desired = Desired.RUNNING if start else Desired.STANDBY
         w = await services.workspaces.create(caller, NewWorkspace(name, template, desired))
         typer.echo(w.id)

@@ -17,7 +17,7 @@ from codehub.errors import UnavailableError
 from codehub.workspaces import routing, store
 from codehub.workspaces.model import Phase, Position
 from codehub.workspaces.store import sql
-from codehub.workspaces.timetable import Timetable
+from codehub.workspaces.ttl_policy import Timetable
 
 log = logs.get()
 CHANNEL = "codehub_workspaces"

@@ -9,18 +9,19 @@ from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from codehub.auth import rules as auth_rules
-from codehub.auth.model import Caller
-from codehub.auth.streams import OpenStreams
+from codehub.clock import Clock
 from codehub.embedded.datadir import DataDir
-from codehub.web import fields, paging
-from codehub.web.access import LoggedIn, spend_change
-from codehub.web.lasting import Lasting
-from codehub.web.problems import documented
-from codehub.wiring import Services
+from codehub.http import fields, paging, provide
+from codehub.http.access import LoggedIn, spend_change
+from codehub.http.lasting import Lasting, OpenStreams
+from codehub.http.problems import documented
+from codehub.policy import rules as policy_rules
+from codehub.policy.model import Principal
+from codehub.settings import Settings
 from codehub.workspaces import downloads
 from codehub.workspaces.api import Id, WorkspaceDetail, detail
 from codehub.workspaces.model import RestorePoint
+from codehub.workspaces.service import Workspaces
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
 Key = Annotated[
@@ -36,7 +37,7 @@ class _Streaming(Lasting):
     def __init__(
         self,
         streams: OpenStreams,
-        caller: Caller,
+        caller: Principal,
         begun: downloads.Download,
         media_type: str,
         headers: Mapping[str, str],
@@ -73,10 +74,10 @@ async def list_restore_points(
     cursor: Cursor = None,
 ) -> paging.Page[RestorePointOut]:
     """The archives one can go back to, newest first."""
-    services: Services = request.app.state.services
-    w = await services.workspaces.get(caller, id)
-    keep, before = services.settings.archives.restore_points, paging.place(cursor) if cursor else None
-    found = await services.workspaces.restore_points(caller, id, keep=keep, before=before, limit=limit + 1)
+    workspaces = provide.get(request, Workspaces)
+    w = await workspaces.get(caller, id)
+    keep, before = provide.get(request, Settings).archives.restore_points, paging.place(cursor) if cursor else None
+    found = await workspaces.restore_points(caller, id, keep=keep, before=before, limit=limit + 1)
 
     def show(p: RestorePoint) -> RestorePointOut:
         return RestorePointOut(
@@ -94,8 +95,7 @@ async def list_restore_points(
 @router.post("/workspaces/{id}/restore", status_code=202, responses=documented(404, 409, 413, 429))
 async def restore_workspace(request: Request, caller: LoggedIn, id: Id, how: RestoreIn) -> WorkspaceDetail:  # noqa: A002
     """Go back to a restore point. What is there now is archived first: one can come back from going back."""
-    services: Services = request.app.state.services
-    return await detail(request, await services.workspaces.restore(caller, id, how.archive_key))
+    return await detail(request, await provide.get(request, Workspaces).restore(caller, id, how.archive_key))
 
 
 @router.get(
@@ -122,10 +122,10 @@ async def download_workspace(
 
     Of one that is running, each file is as it was when it was read.
     """
-    services: Services = request.app.state.services
+    settings = provide.get(request, Settings)
     await spend_change(request, caller)  # it is written down who took whose home
-    w, source = await services.workspaces.download_source(caller, id, archive_key)
-    name = downloads.file_name(w, services.clock.now(), format)
+    w, source = await provide.get(request, Workspaces).download_source(caller, id, archive_key)
+    name = downloads.file_name(w, provide.get(request, Clock).now(), format)
     headers = {
         "content-disposition": downloads.disposition(name),
         "content-encoding": "identity",  # it is compressed already
@@ -133,9 +133,9 @@ async def download_workspace(
     }
     if request.state.head:
         return Response(headers=headers, media_type=downloads.MEDIA_TYPES[format])
-    socket = DataDir(services.settings.storage.data_dir).downloads_socket
-    at_most = auth_rules.allowance(caller, services.settings.archives.max_downloads_per_user)
+    socket = DataDir(settings.storage.data_dir).downloads_socket
+    at_most = policy_rules.allowance(caller, settings.archives.max_downloads_per_user)
     begun = await downloads.Download.begin(
         socket, workspace_id=id, archive_key=source, form=format, person=caller.name, at_most=at_most
     )
-    return _Streaming(services.open_streams, caller, begun, downloads.MEDIA_TYPES[format], headers)
+    return _Streaming(provide.get(request, OpenStreams), caller, begun, downloads.MEDIA_TYPES[format], headers)

@@ -14,10 +14,10 @@ from rich.table import Table
 
 from codehub.archives.objects import open_store
 from codehub.command import operator, with_services
-from codehub.coordinator.downloads import Downloads, Order
 from codehub.errors import InvalidRequestError
-from codehub.wiring import Services
+from codehub.web.services import Services
 from codehub.workspaces import cli, downloads
+from codehub.workspaces.download_server import Downloads, Order
 from codehub.workspaces.model import Desired, Phase, RestorePoint, Workspace
 
 EVERY = 1_000

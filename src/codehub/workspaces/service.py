@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 from codehub import ids, metrics, names
 from codehub.audit import service as audit
-from codehub.auth import rules as auth_rules
-from codehub.auth.model import Caller
 from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import DeactivatedError, InvalidRequestError, NotFoundError
+from codehub.policy import rules as policy_rules
+from codehub.policy.model import Principal
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
 from codehub.workspaces import rules, store
@@ -90,12 +90,12 @@ class Workspaces:
 
     # --- reading
 
-    async def get(self, caller: Caller, id_: str) -> Workspace:
+    async def get(self, caller: Principal, id_: str) -> Workspace:
         async with self._database.connection() as c:
             found = await store.find(c, id_) if ids.is_label(id_) else None
         return self._visible(caller, found, id_)
 
-    async def page(self, caller: Caller, filters: Filters, *, after: store.After, limit: int) -> list[Workspace]:
+    async def page(self, caller: Principal, filters: Filters, *, after: store.After, limit: int) -> list[Workspace]:
         """One's own; an admin sees everybody's."""
         owner = filters.owner if caller.is_admin else caller.name
         async with self._database.connection() as c:
@@ -103,20 +103,22 @@ class Workspaces:
                 c, sql.page, owner, filters.phase, filters.template, filters.deleted, *after, limit
             )
 
-    async def history(self, caller: Caller, id_: str, *, before: int, limit: int) -> list[Entry]:
+    async def history(self, caller: Principal, id_: str, *, before: int, limit: int) -> list[Entry]:
         await self.get(caller, id_)
         async with self._database.connection() as c:
             return await store.page_history(c, id_, before, limit)
 
     async def restore_points(
-        self, caller: Caller, id_: str, *, keep: int, before: store.After | None, limit: int
+        self, caller: Principal, id_: str, *, keep: int, before: store.After | None, limit: int
     ) -> list[RestorePoint]:
         """The last `keep`, newest first, and the one the home goes back to, should it be older."""
         await self.get(caller, id_)
         async with self._database.connection() as c:
             return await store.page_points(c, id_, keep, before, limit)
 
-    async def download_source(self, caller: Caller, id_: str, archive_key: str | None) -> tuple[Workspace, str | None]:
+    async def download_source(
+        self, caller: Principal, id_: str, archive_key: str | None
+    ) -> tuple[Workspace, str | None]:
         """Where its files are: an archive's key, or None for the home itself. Who took whose home is written down."""
         async with self._database.transaction() as c:
             found = await store.find(c, id_) if ids.is_label(id_) else None
@@ -148,7 +150,7 @@ class Workspaces:
 
     # --- wishing
 
-    async def create(self, caller: Caller, new: NewWorkspace) -> Workspace:
+    async def create(self, caller: Principal, new: NewWorkspace) -> Workspace:
         self._templates.require(new.template)
         _check_name(new.name)
         id_, now = ids.new(), self._clock.now()
@@ -171,7 +173,7 @@ class Workspaces:
         return made
 
     async def request(
-        self, caller: Caller, id_: str, wanted: Desired, *, by: DesiredBy | None = None
+        self, caller: Principal, id_: str, wanted: Desired, *, by: DesiredBy | None = None
     ) -> tuple[Workspace, int]:
         """Ask for a state. 202: it will be; 200: it is so already. The wish is recorded; history has what is new."""
         async with self._database.transaction() as c:
@@ -207,7 +209,7 @@ class Workspaces:
         await c.execute(sql.wake_controller)
         return changed, judged.status
 
-    async def change(self, caller: Caller, id_: str, details: Details) -> Workspace:
+    async def change(self, caller: Principal, id_: str, details: Details) -> Workspace:
         def pair(value: Any) -> tuple[bool, Any]:
             return (False, None) if isinstance(value, Unset) else (True, value)
 
@@ -224,7 +226,7 @@ class Workspaces:
         assert changed  # noqa: S101 (the row is locked)
         return changed
 
-    async def delete(self, caller: Caller, id_: str, *, purge: bool) -> Workspace:
+    async def delete(self, caller: Principal, id_: str, *, purge: bool) -> Workspace:
         """Into the trash, from which it can come back; with `purge`, gone."""
         now = self._clock.now()
         async with self._database.transaction() as c:
@@ -239,7 +241,7 @@ class Workspaces:
             await c.execute(sql.wake_controller)
         return changed
 
-    async def undelete(self, caller: Caller, id_: str) -> Workspace:
+    async def undelete(self, caller: Principal, id_: str) -> Workspace:
         now = self._clock.now()
         async with self._database.transaction() as c:
             w = await self._lock(c, caller, id_)
@@ -256,7 +258,7 @@ class Workspaces:
             await c.execute(sql.wake_controller)
         return changed
 
-    async def recover(self, caller: Caller, id_: str, *, accept_loss: bool = False) -> Workspace:
+    async def recover(self, caller: Principal, id_: str, *, accept_loss: bool = False) -> Workspace:
         """Clear an error; the next observation decides the rest."""
         now = self._clock.now()
         async with self._database.transaction() as c:
@@ -277,7 +279,7 @@ class Workspaces:
             await c.execute(sql.wake_controller)
         return changed
 
-    async def restore(self, caller: Caller, id_: str, archive_key: str) -> Workspace:
+    async def restore(self, caller: Principal, id_: str, archive_key: str) -> Workspace:
         """Go back to a restore point. What is there now is archived first, and so becomes one itself."""
         now = self._clock.now()
         async with self._database.transaction() as c:
@@ -301,19 +303,19 @@ class Workspaces:
 
     # --- helpers
 
-    async def _lock(self, c: Connection, caller: Caller, id_: str) -> Workspace:
+    async def _lock(self, c: Connection, caller: Principal, id_: str) -> Workspace:
         found = await store.lock(c, id_) if ids.is_label(id_) else None
         return self._visible(caller, found, id_)
 
-    def _visible(self, caller: Caller, found: Workspace | None, id_: str) -> Workspace:
+    def _visible(self, caller: Principal, found: Workspace | None, id_: str) -> Workspace:
         """Somebody else's is not there."""
         if found is None or (found.owner != caller.name and not caller.is_admin):
             return _missing(id_)
         return found
 
-    async def _check_count(self, c: Connection, caller: Caller) -> None:
+    async def _check_count(self, c: Connection, caller: Principal) -> None:
         """Exact: creations of one person go one after the other from here to the end of their transaction."""
-        most = auth_rules.allowance(caller, self._limits.max_workspaces_per_user)
+        most = policy_rules.allowance(caller, self._limits.max_workspaces_per_user)
         if most is None:
             return
         await c.execute(sql.one_at_a_time, caller.name)

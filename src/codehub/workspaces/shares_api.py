@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
-from codehub.web import fields, paging
-from codehub.web.access import LoggedIn, spend_creation
-from codehub.web.problems import documented
-from codehub.workspaces.entering import Entering
+from codehub.http import fields, paging, provide
+from codehub.http.access import LoggedIn, spend_creation
+from codehub.http.problems import documented
+from codehub.workspaces.access import Entering
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
 Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
@@ -27,8 +27,7 @@ class ShareOut(BaseModel):
 
 
 def _entering(request: Request) -> Entering:
-    service: Entering = request.app.state.services.entering
-    return service
+    return provide.get(request, Entering)
 
 
 @router.get("/workspaces/{id}/shares", responses=documented(404))

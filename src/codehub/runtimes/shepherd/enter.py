@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from codehub.runtimes.shepherd import kernel, seccomp, shares
 from codehub.runtimes.shepherd.launch import join_groups
-from codehub.supervisor.processes import Identity
+from codehub.system.processes import Identity
 
 KINDS = ("mnt", "ipc", "uts", "net", "cgroup", "pid")
 NOT_FOUND, NOT_RUNNABLE = 127, 126

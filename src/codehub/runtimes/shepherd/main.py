@@ -27,7 +27,7 @@ from codehub.runtimes.shepherd.network import Inside, Network
 from codehub.runtimes.shepherd.shares import rlimits
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, PLAIN, Spec
 from codehub.runtimes.shepherd.watch import Watch
-from codehub.supervisor.processes import Identity
+from codehub.system.processes import Identity
 
 CHUNK = 1 << 17
 LOCK_TRIES, LOCK_PAUSE = 200, 0.05  # a verb that moves the volume holds the lock for moments

@@ -1,0 +1,407 @@
+"""Says where requests go: to the API, to a workspace, or nowhere. One per worker, asked for every request.
+
+Whatever is not forwarded to an IDE and is a page is the API's to show (`web.entry`): login, hand-over, wake page. What
+is not a page gets a short answer from here. Nothing on the way of a request to a running workspace asks the database.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from math import inf
+from typing import NamedTuple, Protocol
+
+from codehub.activity.model import Watched
+from codehub.auth.credentials import Credentials
+from codehub.auth.revocations import Revocations
+from codehub.clock import Clock
+from codehub.errors import CodeHubError, UnauthenticatedError, UnavailableError
+from codehub.gate import error_responses, rules
+from codehub.gate.hosts import Hosts
+from codehub.gate.origins import Origins
+from codehub.gate.passes import Passes
+from codehub.gate.principals import Principals, digest
+from codehub.gate.routes import Route, Routes
+from codehub.gate.rules import Outcome
+from codehub.policy.model import Principal, Scope
+from codehub.proxy import admission, answers, headers
+from codehub.proxy.model import Address, Answer, Block, Decision, Failure, Forward, Hold, Observer, RequestHead
+from codehub.proxy.queueing import AFew, FairQueue
+from codehub.proxy.server import Engine
+from codehub.templates.loader import Templates
+from codehub.templates.model import ActivityProfile, WakeOn
+from codehub.workspaces.access import Entering
+from codehub.workspaces.routing import Entry
+from codehub.workspaces.ttl_policy import Timetable
+
+WORKSPACE = re.compile(rb"/w/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=[/?]|\Z)")
+OURS = (b"/_codehub/", b"/static/", b"/favicon.ico")  # the platform's, on workspaces' origins
+OUR_COOKIES = frozenset({b"codehub", b"__host-codehub", b"__host-codehub-pass", b"__host-codehub-state"})
+HYGIENE = headers.workspace_hygiene(OUR_COOKIES | {b"codehub_language"}, b"codehub-")
+# A compressed message cannot be read from the side.
+COMPRESSION = frozenset({b"sec-websocket-extensions"})
+# What a proxy before us adds, which does not reach the API unless that proxy is trusted; that there is one, does.
+PROXIES_SAY = frozenset(
+    {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
+)
+HOLD_SECONDS = 60.0
+LOOK_UP_SECONDS = 5.0
+HEALTH = {b"/healthz", b"/readyz"}
+HEALTH_AT_ONCE, HEALTH_WAITING = 4, 4096  # of strangers: a check rather waits a moment than says that we are down
+RESERVE = 4  # connections to the API that are open for those who are logged in, and for health checks
+TOKENS_AT_ONCE, TOKENS_WAITING = 2, 64  # unknown ones; a worker has four connections to the database
+HELD_EACH = 12  # requests of one person that wait for one workspace: a browser opens six connections
+REMEMBER = 20_000  # passes, as hashes of the Cookie headers they came in
+CANDIDATES = 4  # passes in one Cookie header that are looked at
+LONGEST = 67  # bytes of a path that say which workspace, with one after them
+WENT_AWAY, NOT_ALLOWED = 1001, 1008  # WebSocket's codes
+
+
+class Activity(Protocol):
+    """Where people's doings are noted: every request and every message of a WebSocket. It must not wait."""
+
+    def request(self, watched: Watched, head: RequestHead, /) -> None: ...
+
+    def tunnel(self, watched: Watched, head: RequestHead, /) -> Observer | None: ...
+
+
+class Unwatched:
+    """Nobody asks what people do."""
+
+    def request(self, watched: Watched, head: RequestHead, /) -> None: ...
+
+    def tunnel(self, _watched: Watched, _head: RequestHead, /) -> None:
+        return None
+
+
+class Entrant(NamedTuple):
+    """Who comes, and on what it stands."""
+
+    person: str
+    key: str  # the session's or token's id
+    expires: float  # seconds since 1970
+
+
+class Visit(NamedTuple):
+    """Who comes to which workspace, as far as the headers say. All the requests of a page share it."""
+
+    id: str
+    entrant: Entrant | None  # holds a pass for it, which may be over
+    foreign: bool  # another site's page uses it
+
+
+class WorkspaceDirector:
+    def __init__(
+        self,
+        engine: Engine,
+        api: Address,
+        *,
+        clock: Clock,
+        origins: Origins,
+        hosts: Hosts,
+        passes: Passes,
+        pass_cookie: str,
+        principals: Principals,
+        credentials: Credentials,
+        revocations: Revocations,
+        entering: Entering,
+        templates: Templates,
+        timetable: Timetable,
+        activity: Activity,
+        open_routes: Callable[[Callable[[Route, Entry], None]], Routes],
+    ) -> None:
+        self._engine = engine
+        strangers = FairQueue()
+        self._api = Forward(api, queue=strangers, reserve=RESERVE)
+        self._through = replace(self._api, add=((b"X-Codehub-Forwarded", b"1"),))
+        self._health = Forward(api, beyond=admission.HEALTH, queue=FairQueue(HEALTH_AT_ONCE, HEALTH_WAITING))
+        self._waiting = AFew(HELD_EACH)
+        self._unknown_tokens = FairQueue(TOKENS_AT_ONCE, TOKENS_WAITING)
+        self._clock = clock
+        self._origins = origins
+        self._hosts = hosts
+        self._is_ours = lru_cache(maxsize=1024)(lambda host: hosts.accepts(host.decode("latin-1")))
+        self._passes = passes
+        self._pass = re.compile(rb"(?:^|;)[ \t]*" + pass_cookie.encode() + rb"=([^;, \t]*)")
+        self._principals = principals
+        self._credentials = credentials
+        self._revoked = revocations
+        self._entering = entering
+        self._templates = templates
+        self._timetable = timetable
+        self._activity = activity
+        self.routes = open_routes(self._on_change)
+        self._visit_again = lru_cache(maxsize=512)(self._visit)
+        self._entrants: dict[bytes, Entrant] = {}
+        self._inside: dict[str, Entrant] = {}  # by key
+
+    # Every request.
+
+    def decide(self, head: RequestHead) -> Decision:
+        if not self._is_ours(head.block.host):
+            return error_responses.misdirected(head, self._hosts)
+        target = head.target
+        if not target.startswith(b"/w/"):
+            own = self._workspace_of(head.block)
+            return (
+                self._to_api(head) if own is None or target.startswith(OURS) else error_responses.elsewhere(own, target)
+            )
+        end = target.find(b"/", 3, LONGEST)
+        look = self._visit_again if head.block.small else self._visit
+        visit = look(head.block, head.method, target[:end] if end > 0 else target[:LONGEST])
+        if visit is None:
+            return self._to_api(head) if _is_page(head) else error_responses.UNKNOWN
+        entrant = visit.entrant
+        if entrant is None or entrant.key in self._revoked.ids or entrant.expires <= self._clock.timestamp():
+            return self._in_place(visit.id, head)
+        return error_responses.FOREIGN if visit.foreign else self._enter(visit.id, entrant, head)
+
+    def _to_api(self, head: RequestHead) -> Forward:
+        if not head.principal:
+            head.principal = self._principals.of(head.get(b"cookie"), head.get(b"authorization"))
+        if head.target in HEALTH:
+            return self._health
+        return self._through if PROXIES_SAY & head.block.index.keys() else self._api
+
+    def _visit(self, block: Block, method: bytes, path: bytes) -> Visit | None:
+        """None: there can be no such workspace here."""
+        own = self._workspace_of(block)
+        match = WORKSPACE.match(path)
+        id_ = match[1].decode() if match else ""
+        if not id_ or (own is not None and own != id_):
+            return None
+        if own is None and self._origins.isolated:
+            return Visit(id_, None, foreign=False)
+        return Visit(id_, self._entrant(id_, block), foreign=_comes_from_elsewhere(block, method))
+
+    def _workspace_of(self, block: Block) -> str | None:
+        return self._origins.workspace_of(block.host.decode("latin-1"))
+
+    def _entrant(self, id_: str, block: Block) -> Entrant | None:
+        cookie = block.index.get(b"cookie")
+        if cookie is None:
+            return None
+        key = digest(id_.encode(), cookie)
+        entrant = self._entrants.get(key)
+        if entrant is None:
+            entrant = self._read_pass(id_, cookie)
+            if entrant is not None:  # nothing is remembered of strangers
+                if len(self._entrants) >= REMEMBER:
+                    self._entrants.clear()
+                self._entrants[key] = entrant
+        return entrant
+
+    def _read_pass(self, id_: str, cookie: bytes) -> Entrant | None:
+        for value in self._pass.findall(cookie)[:CANDIDATES]:
+            found = self._passes.read(value.decode("latin-1"))
+            if found and found.workspace_id == id_:
+                return self._renewed(Entrant(found.person, found.session_id, found.expires))
+        return None
+
+    def _renewed(self, entrant: Entrant) -> Entrant:
+        """What is open for a session lasts as long as its newest pass."""
+        known = self._inside.get(entrant.key)
+        if known is not None and known.expires < entrant.expires:
+            self._inside[entrant.key] = entrant
+        return entrant
+
+    # Bearers of tokens, and nobody.
+
+    def _in_place(self, id_: str, head: RequestHead) -> Decision:
+        """Without a pass: programs carry a token; people are sent to where they get a pass."""
+        scheme, _, token = head.get(b"authorization").partition(b" ")
+        if scheme.lower() == b"bearer":
+            return self._by_token(id_, token.strip().decode("latin-1"), head)
+        return self._to_api(head) if _is_page(head) else error_responses.UNAUTHENTICATED
+
+    def _by_token(self, id_: str, token: str, head: RequestHead) -> Decision:
+        if caller := self._credentials.remembered(token):
+            return self._as_bearer(id_, caller, head)
+        return Hold(self._ask_for_token(id_, token, head), LOOK_UP_SECONDS + HOLD_SECONDS, error_responses.UNAVAILABLE)
+
+    async def _ask_for_token(self, id_: str, token: str, head: RequestHead) -> Forward | Answer:
+        try:
+            caller = await self._caller(token, admission.holder(head.peer))
+        except UnauthenticatedError:
+            return error_responses.UNAUTHENTICATED
+        except UnavailableError:
+            return error_responses.UNAVAILABLE
+        return await _settled(self._as_bearer(id_, caller, head))
+
+    async def _caller(self, token: str, who: str) -> Principal:
+        """A token that was good a moment ago does not wait behind those that strangers invent."""
+        if self._credentials.was_good(token):
+            return await self._credentials.by_token(token)
+        async with self._unknown_tokens.turn(who) as granted:
+            if not granted:
+                raise UnavailableError("too many unknown tokens are looked up")
+            return await self._credentials.by_token(token)
+
+    def _as_bearer(self, id_: str, caller: Principal, head: RequestHead) -> Decision:
+        needed = Scope.READ if head.method in (b"GET", b"HEAD") and not head.upgrade else Scope.WRITE
+        if needed not in caller.scopes:
+            return error_responses.SCOPE
+        expires = caller.expires_at.timestamp() if caller.expires_at else inf
+        entrant = Entrant(caller.name, caller.token_id or "", expires)
+        return error_responses.UNAUTHENTICATED if self._is_over(entrant) else self._enter(id_, entrant, head)
+
+    # Whoever may come in.
+
+    def _enter(self, id_: str, entrant: Entrant, head: RequestHead) -> Decision:
+        head.principal = entrant.person
+        route = self.routes.get(id_)
+        if route is None:
+            return Hold(self._look_up(id_, entrant, head), LOOK_UP_SECONDS + HOLD_SECONDS, error_responses.UNAVAILABLE)
+        judged = self._judge(route, entrant, head)
+        if isinstance(judged, Outcome):
+            return Hold(self._wait(route, entrant, head, judged), HOLD_SECONDS, error_responses.OF[Outcome.ASLEEP])
+        return judged
+
+    def _judge(self, route: Route, entrant: Entrant, head: RequestHead) -> Forward | Answer | Outcome:
+        """An outcome: it has to wait."""
+        entry = route.entry
+        if entrant.person not in entry.people:
+            return self._to_api(head) if _is_page(head) else error_responses.UNKNOWN
+        found = route.outcome or self._weigh(route)
+        if found is Outcome.FORWARD:
+            self._activity.request(route.watched or self._watch(route), head)
+            forward = route.forwards.get(entrant.key) or self._forward(route, entrant)
+            return _with_scope(forward, entry.id) if b"service-worker" in head.block.index else forward
+        if _is_page(head):
+            return self._to_api(head)
+        return found if found in (Outcome.HOLD, Outcome.WAKE) else error_responses.OF[found]
+
+    def _weigh(self, route: Route) -> Outcome:
+        entry = route.entry
+        template = self._templates.find(entry.template)
+        wakes = template is not None and template.wake_on is WakeOn.ANY
+        answering = entry.address is not None
+        found = rules.outcome(entry.phase, entry.operation, entry.desired, answering=answering, wakes=wakes)
+        route.outcome = found
+        return found
+
+    def _forward(self, route: Route, entrant: Entrant) -> Forward:
+        entry, template = route.entry, self._templates.find(route.entry.template)
+        assert entry.address is not None  # noqa: S101 (it answers)
+        watched = route.watched or self._watch(route)
+        forward = Forward(
+            Address(entry.address["socket"] or "", entry.address["host"] or "", entry.address["port"] or 0),
+            f"{entry.id}/{entrant.key}",
+            strip_prefix=f"/w/{entry.id}".encode() if template and template.strip_prefix else b"",
+            hygiene=HYGIENE,
+            observe=lambda head: self._activity.tunnel(route.watched or self._watch(route), head),
+            drop=frozenset() if watched.profile is ActivityProfile.PLAIN else COMPRESSION,
+        )
+        route.forwards[entrant.key] = forward
+        self._inside[entrant.key] = max(entrant, self._inside.get(entrant.key, entrant), key=lambda e: e.expires)
+        return forward
+
+    def _watch(self, route: Route) -> Watched:
+        entry = route.entry
+        terms = self._timetable.of_template(entry.template)
+        own = entry.standby_ttl_seconds
+        seconds = terms.standby_seconds if own is None else own
+        route.watched = Watched(entry.id, terms.profile, terms.mode, seconds)
+        return route.watched
+
+    async def _look_up(self, id_: str, entrant: Entrant, head: RequestHead) -> Forward | Answer:
+        try:
+            if await self.routes.find(id_) is None:
+                return self._to_api(head) if _is_page(head) else error_responses.UNKNOWN
+        except UnavailableError:
+            return error_responses.UNAVAILABLE
+        return await _settled(self._enter(id_, entrant, head))
+
+    async def _wait(self, route: Route, entrant: Entrant, head: RequestHead, found: Outcome) -> Forward | Answer:
+        with self._waiting.one_more(entrant.person, route.entry.id) as granted:
+            if not granted:
+                return error_responses.WAITING
+            if found is Outcome.WAKE:
+                try:
+                    await self._entering.wake(entrant.person, route.entry.id)
+                except CodeHubError as e:
+                    return answers.problem(502, e.detail, e.code)
+            while isinstance(judged := self._judge(route, entrant, head), Outcome):
+                await route.change()
+                if self._is_over(entrant):
+                    return error_responses.UNAUTHENTICATED
+            return judged
+
+    def unreachable(self, head: RequestHead, forward: Forward, failure: Failure) -> Answer:
+        if forward in (self._api, self._through, self._health) or not _is_page(head):
+            return answers.of_failure(failure)
+        return error_responses.page(head)
+
+    # Those who may not stay.
+
+    def _on_change(self, route: Route, before: Entry) -> None:
+        entry = route.entry
+        if entry.address != before.address or entry.template != before.template:
+            self._close(route, set(route.forwards), WENT_AWAY, "The workspace was stopped.")
+        if before.people - entry.people:
+            self._end_what_is_over()
+
+    async def look_for_the_unwelcome(self) -> None:
+        """End what is open for sessions and tokens that were revoked, or are over."""
+        await self._revoked.read()
+        self._end_what_is_over()
+
+    def _end_what_is_over(self) -> None:
+        """Of all that is open now: also what was let in a moment before its login, or its share, ended."""
+        over = {key for key, who in self._inside.items() if self._is_over(who)}
+        for key in over:
+            del self._inside[key]
+        for route in self.routes.all() if over else ():
+            for key in over & route.forwards.keys():
+                del route.forwards[key]
+        ended = {name: reason for name in self._engine.open_routes() if (reason := self._why_over(name))}
+        for name, reason in ended.items():
+            self._engine.close_tunnels(name, NOT_ALLOWED, reason)
+        self._engine.cut_requests(set(ended))
+
+    def _why_over(self, name: str) -> str:
+        """Empty: it may stay."""
+        id_, _, key = name.partition("/")
+        entrant, route = self._inside.get(key), self.routes.get(id_)
+        if entrant is None:
+            return "You are logged out."
+        allowed = route is None or entrant.person in route.entry.people
+        return "" if allowed else "It is not shared with you any more."
+
+    def _is_over(self, entrant: Entrant) -> bool:
+        return entrant.expires <= self._clock.timestamp() or entrant.key in self._revoked.ids
+
+    def _close(self, route: Route, keys: set[str], code: int, reason: str) -> None:
+        for key in keys:
+            forward = route.forwards.pop(key)
+            self._engine.close_tunnels(forward.route, code, reason)
+
+
+async def _settled(decision: Decision) -> Forward | Answer:
+    return await decision.decision if isinstance(decision, Hold) else decision
+
+
+def _is_page(head: RequestHead) -> bool:
+    return _navigates(head.block, head.method)
+
+
+def _navigates(block: Block, method: bytes) -> bool:
+    get = block.index.get
+    mode, dest, accept = get(b"sec-fetch-mode", b""), get(b"sec-fetch-dest", b""), get(b"accept", b"")
+    return rules.is_navigation(method, mode, dest, accept, upgrade=block.upgrade and method == b"GET")
+
+
+def _comes_from_elsewhere(block: Block, method: bytes) -> bool:
+    get = block.index.get
+    followed = get(b"sec-fetch-dest", b"document") == b"document" and _navigates(block, method)
+    origin, site, upgrade = get(b"origin", b""), get(b"sec-fetch-site", b""), block.upgrade and method == b"GET"
+    return rules.comes_from_elsewhere(origin, site, block.host, followed=followed, upgrade=upgrade)
+
+
+def _with_scope(forward: Forward, id_: str) -> Forward:
+    """What a workspace says of its service workers' scope is dropped; it is granted its own path.
+
+    No more than it could take: a script at the top of that path has this scope by default, also where all share
+    one origin.
+    """
+    return replace(forward, hygiene=replace(HYGIENE, grants=(f"Service-Worker-Allowed: /w/{id_}/".encode(),)))

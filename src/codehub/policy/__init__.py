@@ -1,0 +1,1 @@
+"""Who may do what: principals, and the rules about them. An engine: it knows no capability."""

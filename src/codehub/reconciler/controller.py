@@ -1,0 +1,229 @@
+"""The controller: observe in bulk → judge → plan → execute → save. A loop of the coordinator.
+
+It compares what is with what is wished and moves one step at a time. What a step does to the world is in `operations`;
+what anything means is in `workspaces.rules`. Every save goes through the lease, so that a former leader saves nothing.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from codehub import ids, logs
+from codehub.clock import Clock
+from codehub.coordinator.driver import Tick
+from codehub.coordinator.leader import Lease
+from codehub.db import Connection
+from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
+from codehub.reconciler import idle_recheck
+from codehub.reconciler.idle_recheck import Returned, SecondLook
+from codehub.reconciler.operations import Operations
+from codehub.reconciler.transitions import Transitions
+from codehub.runtimes.base import Container, Runtime, RuntimeFailureError
+from codehub.settings import CoordinatorConfig
+from codehub.workspaces import idle_store, rules, store
+from codehub.workspaces.model import Observation, Operation, Reason, Workspace
+from codehub.workspaces.store import sql
+
+log = logs.get()
+ROWS_PER_TICK = 2_000
+SWEEP_PER_TICK = 200
+
+
+@dataclass
+class Look:
+    """One tick's observation of the runtime."""
+
+    containers: Mapping[str, Container]
+    candidates: dict[str, Workspace] = field(default_factory=dict)
+    seen: dict[str, Observation] = field(default_factory=dict)
+    returned: Returned = field(default_factory=Returned)
+
+
+class Controller:
+    def __init__(
+        self,
+        lease: Lease,
+        runtime: Runtime,
+        operations: Operations,
+        clock: Clock,
+        config: CoordinatorConfig,
+        nudge: Callable[[], None],
+        second_look: SecondLook,
+    ) -> None:
+        self._lease = lease
+        self._runtime = runtime
+        self._operations = operations
+        self._clock = clock
+        self._config = config
+        self._nudge = nudge
+        self._second_look = second_look
+        self._transitions = Transitions(lease, clock, config.max_retry)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._starting: set[str] = set()
+        self._swept = ""
+
+    async def close(self) -> None:
+        """End what this leader was doing; the next one carries it on."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def tick(self) -> Tick:
+        look = await self._look()
+        begun = 0
+        for w in sorted(look.candidates.values(), key=lambda w: w.desired_at):
+            if w.id not in self._tasks and self._has_room(w):
+                begun += await self._advance(w.id, look)
+        stats = {"looked_at": len(look.candidates), "begun": begun, "under_way": len(self._tasks)}
+        return Tick(stats, await self._again_in())
+
+    async def _again_in(self) -> float:
+        """When the next row wants attention: soon while anything moves, rarely when nothing does."""
+        async with self._lease.database.connection() as c:
+            due: datetime | None = await c.fetchval(sql.next_due)
+        wait = (due - self._clock.now()).total_seconds() if due else self._config.idle_interval
+        return min(max(wait, self._config.active_interval), self._config.idle_interval)
+
+    # --- observe
+
+    async def _look(self) -> Look:
+        """All containers in one go, and the volumes of whatever asks for attention.
+
+        What is being worked on while we look is not looked at: half of what we saw could be older than the other half.
+        """
+        busy = set(self._tasks)
+        look = Look(await self._runtime.containers())
+        running = list(look.containers)
+        async with self._lease.database.connection() as c:
+            for statement, args in (
+                (sql.due, (self._clock.now(), ROWS_PER_TICK)),
+                (sql.lost_containers, (running, ROWS_PER_TICK)),
+                (sql.not_running, (running,)),
+                (sql.sweep, (self._swept, SWEEP_PER_TICK)),
+            ):
+                found = await store.query(c, statement, *args)
+                look.candidates.update((w.id, w) for w in found if w.id not in busy)
+            self._swept = found[-1].id if len(found) == SWEEP_PER_TICK else ""
+            strays = set(running) - await store.known(c, running)
+        await self._observe(look)
+        about_to_sleep = [w for w in look.candidates.values() if idle_recheck.concerns(w)]
+        look.returned = await self._second_look.who_returned(about_to_sleep)
+        for stray in strays - busy:
+            log.warning("A container belongs to no workspace, stopping it", workspace=stray)
+            self._spawn(stray, self._runtime.stop(stray, self._config.stop_grace_seconds))
+        return look
+
+    async def _observe(self, look: Look) -> None:
+        volumes = await self._runtime.volumes(list(look.candidates))
+        for id_ in look.candidates:
+            container, volume = look.containers.get(id_), volumes.get(id_)
+            here = volume if volume and not volume.parked else None
+            look.seen[id_] = Observation(
+                container=container is not None,
+                answering=container is not None and self._operations.has_answered(container),
+                volume=here.generation if here else None,
+                restored_from=here.restored_from if here else None,
+                parked=volume.generation if volume and volume.parked else volume.beside if volume else None,
+            )
+
+    # --- judge, plan
+
+    def _has_room(self, w: Workspace) -> bool:
+        """Only so many start at a time; candidates come oldest wish first."""
+        starts = rules.plan(w)[0] is Operation.STARTING
+        return not starts or len(self._starting) < self._config.max_concurrent_starts
+
+    def _waits(self, w: Workspace) -> bool:
+        """For its next attempt."""
+        return w.attention_at is not None and w.attention_at > self._clock.now()
+
+    async def _advance(self, id_: str, look: Look) -> bool:
+        """Take in what was seen of one workspace and begin, or carry on, what it needs. True: work is under way."""
+        seen, container = look.seen[id_], look.containers.get(id_)
+        gone = await self._why_gone(look.candidates[id_], seen)
+        async with self._lease.transaction() as c:
+            w = await store.lock(c, id_, wait=False)
+            if w is None or w.updated_at != look.candidates[id_].updated_at:
+                return False  # it changed since we looked: the next tick looks again
+            w = await self._transitions.take_in(c, w, seen, container, gone)
+            if idle_recheck.concerns(w) and await self._is_used(c, w, look):
+                return False
+            operation, why = rules.plan(w)
+            if operation is Operation.NONE or not self._has_room(w) or self._waits(w):
+                return False
+            if w.operation is Operation.NONE:
+                w = await self._transitions.begin(c, w, operation, why, ids.new(16))
+        if w.operation is Operation.STARTING:
+            self._starting.add(w.id)
+        self._spawn(w.id, self._execute(w))
+        return True
+
+    async def _is_used(self, c: Connection, w: Workspace, look: Look) -> bool:
+        """A timer's wish is not carried out while somebody is at work, or might be."""
+        found = look.returned
+        if w.id not in found.at and w.id not in found.unsure:
+            found = await self._second_look.just_before(w)
+        returned = found.at.get(w.id)
+        if returned:
+            await idle_store.withdraw(c, w.id, returned, self._clock.now())
+        moved = w.last_access_at != look.candidates[w.id].last_access_at
+        return returned is not None or moved or w.id in found.unsure
+
+    async def _why_gone(self, w: Workspace, seen: Observation) -> str:
+        """What an IDE that is no longer there left behind, for the history and `error_info`."""
+        if seen.container or w.observed_status != "RUNNING" or w.operation is not Operation.NONE:
+            return ""
+        ended = await self._runtime.last_exit(w.id)
+        if ended is None:
+            return "the IDE is gone"
+        code = "unknown" if ended.code is None else ended.code
+        return f"the IDE ended by itself (exit code {code}). {ended.log_tail}".strip()
+
+    # --- execute
+
+    def _spawn(self, id_: str, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks[id_] = task
+        task.add_done_callback(lambda done: self._done(id_, done))
+
+    def _done(self, id_: str, task: "asyncio.Task[None]") -> None:
+        self._tasks.pop(id_, None)
+        self._starting.discard(id_)
+        if not task.cancelled() and (error := task.exception()):
+            log.warning(
+                "Could not save how an operation ended, the next tick looks again", workspace=id_, error=str(error)
+            )
+        self._nudge()
+
+    async def _execute(self, w: Workspace) -> None:
+        """One attempt at an operation. Whether it succeeded is for the next observation to say."""
+        limit = rules.seconds_for(w.operation, self._operations.start_seconds(w))
+        try:
+            async with asyncio.timeout(limit):
+                await self._operations.perform(w)
+        except TimeoutError:
+            said = ""
+            with contextlib.suppress(RuntimeFailureError):
+                said = await self._operations.give_up(w)
+            await self._fail(w, Reason.TIMEOUT, f"took longer than {limit:g} s{said}")
+        except (LeaseLostError, UnavailableError):
+            raise
+        except CodeHubError as e:
+            await self._fail(w, _reason(e.code), e.detail)
+        except Exception as e:
+            log.warning("Operation failed", workspace=w.id, operation=w.operation, exc_info=e)
+            await self._fail(w, Reason.ACTION_FAILED, logs.redact_text(f"{type(e).__name__}: {e}"))
+
+    async def _fail(self, w: Workspace, reason: Reason, message: str) -> None:
+        await self._transitions.fail(w, reason, message, random.random())  # noqa: S311
+
+
+def _reason(code: str) -> Reason:
+    try:
+        return Reason(code)
+    except ValueError:
+        return Reason.START_FAILED if code == "IsolationUnavailable" else Reason.ACTION_FAILED

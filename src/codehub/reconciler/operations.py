@@ -1,0 +1,190 @@
+"""What each operation does to the world, through the runtime and the archives. Carried on, it repeats safely.
+
+The controller calls `perform` and bounds its time. Nothing here decides whether an operation is complete.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from codehub.archives.model import Archived
+from codehub.clock import Clock
+from codehub.coordinator.leader import Lease
+from codehub.errors import UnavailableError
+from codehub.reconciler.transitions import Transitions
+from codehub.runtimes.base import Container, Exit, Runtime, RuntimeFailureError, StartFailedError, Volume, Workload
+from codehub.settings import CoordinatorConfig
+from codehub.templates.loader import Templates
+from codehub.workspaces import rules, store
+from codehub.workspaces.model import Operation, Workspace
+
+# A small program answers at once and a large one after seconds: ask often first, then less.
+FIRST_POLL, LAST_POLL = 0.01, 0.25
+# Without complaint and before it answered: nearly always a program that forks and lets its first process go.
+BACKGROUND_HINT = " (an IDE has to stay in the foreground: with its first process everything in the workspace ends)"
+Progress = Callable[[int, int], Awaitable[None]]
+
+
+class Archives(Protocol):
+    """What operations need of the archives."""
+
+    async def store(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> Archived:
+        """Pack, upload, verify. A committed archive of the same operation is adopted."""
+        ...
+
+    async def fetch(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> None:
+        """Unpack beside the volume and swap it in whole."""
+        ...
+
+    async def remove_all(self, workspace_id: str) -> None: ...
+
+
+class Operations:
+    def __init__(
+        self,
+        lease: Lease,
+        runtime: Runtime,
+        archives: Archives,
+        templates: Templates,
+        clock: Clock,
+        config: CoordinatorConfig,
+        *,
+        provide: Callable[[Workspace], Mapping[str, str]] = lambda _w: {},
+    ) -> None:
+        self._lease = lease
+        self._runtime = runtime
+        self._archives = archives
+        self._templates = templates
+        self._clock = clock
+        self._config = config
+        self._provide = provide  # what a workspace is given at its start, beside what its template says
+        self._transitions = Transitions(lease, clock, config.max_retry)
+        self._answered: dict[str, str] = {}  # workspace → identity of the container that answered
+
+    def has_answered(self, container: Container) -> bool:
+        return self._answered.get(container.workspace_id) == container.identity
+
+    def start_seconds(self, w: Workspace) -> float:
+        template = self._templates.find(w.template)
+        return template.start_seconds if template else 120.0
+
+    async def perform(self, w: Workspace) -> None:
+        match w.operation:
+            case Operation.PROVISIONING:
+                await self._provision(w)
+            case Operation.RESTORING:
+                await self._restore(w)
+            case Operation.STARTING:
+                await self._start(w)
+            case Operation.STOPPING:
+                await self._runtime.stop(w.id, self._config.stop_grace_seconds)
+            case Operation.ARCHIVING:
+                await self._archive(w)
+            case Operation.DELETING:
+                await self._delete(w)
+            case Operation.NONE:
+                pass
+
+    async def give_up(self, w: Workspace) -> str:
+        """After a time-out: a start that hangs must not leave a container that nobody expects. What it said."""
+        if w.operation is not Operation.STARTING:
+            return ""
+        await self._lease.require()  # one that was stopped meanwhile would end what its successor started
+        await self._runtime.stop(w.id, self._config.stop_grace_seconds)
+        ended = await self._runtime.last_exit(w.id)
+        return f", and did not answer. {_last_words(ended.log_tail)}" if ended else ""
+
+    async def _provision(self, w: Workspace) -> None:
+        assert w.op_id  # noqa: S101 (an operation has one)
+        made = rules.generation(w.op_id, self._lease.epoch)
+        if not w.volume_parked:
+            await self._runtime.create_volume(w.id, made)
+            return
+        volume = await self._own_volume(w)
+        if volume and volume.parked:
+            await self._require_ours(w)  # what was seen before is what a successor has not touched
+            await self._runtime.unpark_volume(w.id, volume.generation, made)
+
+    async def _own_volume(self, w: Workspace) -> Volume | None:
+        """The workspace's volume. One of a generation that nobody knows, made by a leader that came late, makes way."""
+        volume = (await self._runtime.volumes([w.id])).get(w.id)
+        if volume is None or rules.knows(w, volume.generation):
+            return volume
+        await self._require_ours(w)
+        await self._runtime.delete_volume(w.id, volume.generation)
+        return (await self._runtime.volumes([w.id])).get(w.id)
+
+    async def _require_ours(self, w: Workspace) -> None:
+        if not await self._transitions.is_ours(w):
+            raise RuntimeFailureError("the operation is no longer ours")
+
+    async def _restore(self, w: Workspace) -> None:
+        await self._own_volume(w)
+        await self._archives.fetch(w, self._lease.epoch, self._runtime, self._progress(w))
+
+    async def _start(self, w: Workspace) -> None:
+        """Start, then wait until it answers or is gone again."""
+        template = self._templates.require(w.template)
+        self._answered.pop(w.id, None)
+        trusted = await self._is_trusted(w)
+        await self._runtime.start(Workload(w.id, w.owner, template, self._provide(w), trusted=trusted))
+        pause = FIRST_POLL
+        while True:
+            container = (await self._runtime.containers()).get(w.id)
+            if container is None:
+                ended = await self._runtime.last_exit(w.id)
+                raise StartFailedError(_how_it_ended(ended) if ended else "it ended at once")
+            if await self._runtime.answers(container, template):
+                self._answered[w.id] = container.identity
+                return
+            await self._clock.sleep(pause)
+            pause = min(pause * 1.3, LAST_POLL)
+
+    async def _is_trusted(self, w: Workspace) -> bool:
+        async with self._lease.database.connection() as c:
+            return await store.owned_by_admin(c, w.id)
+
+    async def _archive(self, w: Workspace) -> None:
+        """Contract: `archive_key` committed, then volume deleted, by the generation we packed.
+
+        Packed where nothing can start on it any more, and taken back only under a new generation: so what is deleted is
+        what was packed, whoever comes late.
+        """
+        volume = await self._own_volume(w)
+        if volume is None:
+            return
+        await self._runtime.park_volume(w.id, volume.generation)
+        made = await self._archives.store(w, self._lease.epoch, self._runtime, self._progress(w))
+        if not await self._transitions.commit_archive(w, made):
+            raise RuntimeFailureError("the operation is no longer ours")
+        await self._runtime.delete_volume(w.id, volume.generation)
+
+    async def _delete(self, w: Workspace) -> None:
+        """Container first, then volume: destroyed by a purge, else kept in the trash."""
+        await self._runtime.stop(w.id, self._config.stop_grace_seconds)
+        volume = await self._own_volume(w)
+        if volume and w.purge:
+            await self._runtime.delete_volume(w.id, volume.generation)
+        elif volume and not volume.parked:
+            await self._runtime.park_volume(w.id, volume.generation)
+        if w.purge:
+            await self._archives.remove_all(w.id)
+
+    def _progress(self, w: Workspace) -> Progress:
+        """Progress is a courtesy: when it cannot be saved, the work goes on."""
+
+        async def note(done: int, total: int) -> None:
+            with contextlib.suppress(UnavailableError):
+                await self._transitions.note_progress(w, done, total)
+
+        return note
+
+
+def _how_it_ended(ended: Exit) -> str:
+    shown = "unknown" if ended.code is None else ended.code
+    hint = BACKGROUND_HINT if ended.code == 0 else ""
+    return f"it ended with exit code {shown}{hint}. {_last_words(ended.log_tail)}"
+
+
+def _last_words(log_tail: str) -> str:
+    return f"Its last words: {log_tail[-2000:].strip() or '(none)'}"

@@ -1,0 +1,77 @@
+"""Empties the trash: workspaces that were deleted long enough ago, or purged. A loop of the coordinator.
+
+First the row says that there is no way back (`purge`), then everything of it is destroyed, then the row says that
+nothing is left (`emptied_at`). A crash in between repeats it; until the first of these, undelete still works.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from codehub import logs
+from codehub.archives import ownership
+from codehub.archives import service as archives
+from codehub.audit import service as audit
+from codehub.clock import Clock
+from codehub.coordinator.driver import Loop, Tick
+from codehub.coordinator.leader import Lease
+from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
+from codehub.policy.model import Origin
+from codehub.retention.gc import Finder
+from codehub.retention.store import sql
+from codehub.workspaces import store as workspaces
+
+log = logs.get()
+ACTOR = "trash"
+PERIOD_SECONDS = 60.0
+PER_TICK = 50
+STOP_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Trash:
+    lease: Lease
+    finder: Finder
+    clock: Clock
+
+    async def tick(self) -> Tick:
+        before = self.clock.now() - timedelta(seconds=self.finder.config.trash_seconds)
+        async with self.lease.database.connection() as c:
+            due = [(row["id"], row["purge"]) for row in await c.fetch(sql.trash_due, before, PER_TICK)]
+        emptied = failed = 0
+        for id_, purged in due:
+            try:
+                emptied += await self._empty(id_, "purged" if purged else "its time in the trash is over")
+            except (LeaseLostError, UnavailableError):
+                raise
+            except CodeHubError as e:
+                failed += 1
+                log.warning("Could not empty the trash of a workspace", workspace=id_, error=e.detail)
+        return Tick({"emptied": emptied, "failed": failed}, 1.0 if len(due) == PER_TICK and emptied else None)
+
+    async def _empty(self, id_: str, why: str) -> bool:
+        before = self.clock.now() - timedelta(seconds=self.finder.config.trash_seconds)
+        async with self.lease.transaction() as c:
+            if await c.fetchval(sql.expire, id_, before, self.clock.now()) is None:
+                return False  # somebody brought it back
+        await self._destroy(id_)
+        now = self.clock.now()
+        async with self.lease.transaction() as c:
+            if await c.fetchval(sql.emptied, id_, now) is None:
+                return False
+            await c.execute(sql.drop_points_of, id_)
+            await workspaces.note(c, id_, now, workspaces.Change(ACTOR, "emptied", why))
+            await audit.record(c, now, Origin(ACTOR), "workspace.destroy", id_, reason=why)
+        return True
+
+    async def _destroy(self, id_: str) -> None:
+        """Container, then volumes, each by the generation it has; then the archives, where they are ours to delete."""
+        runtime, objects = self.finder.runtime, self.finder.objects
+        await runtime.stop(id_, STOP_SECONDS)
+        for piece in await runtime.pieces([id_]):
+            await runtime.discard(id_, piece.generation)
+        if await ownership.owner(objects) in {None, await self.finder.platform()}:
+            await archives.delete_all(objects, id_)
+
+
+def loop(lease: Lease, finder: Finder, clock: Clock) -> Loop:
+    return Loop("trash", Trash(lease, finder, clock).tick, period=PERIOD_SECONDS)

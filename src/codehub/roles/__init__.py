@@ -1,0 +1,1 @@
+"""The entry points of the processes that `codehub serve` starts."""

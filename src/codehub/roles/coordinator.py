@@ -1,0 +1,39 @@
+"""`codehub coordinator`: stands for election and runs the loops while it leads."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+
+from codehub import ids
+from codehub.clock import Clock
+from codehub.coordinator.leader import SESSION_SETTINGS, Leader
+from codehub.db import Database, Listener, migrate
+from codehub.errors import StartError
+from codehub.settings import Settings
+from codehub.wiring.coordinator import COLLECT, WISHES, Coordinator
+
+
+async def run(settings: Settings, clock: Clock) -> None:
+    """Until a signal says stop. Gives the lease back, so that another one leads at once; workspaces go on running."""
+    storage = settings.storage
+    if not (storage.database_url and storage.redis_url and settings.auth.secret_key):
+        raise StartError("the coordinator alone needs CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY")
+    database = await Database.open(storage.database_url, size=storage.database_pool_size, session=SESSION_SETTINGS)
+    async with database.connection() as c:
+        await migrate.require_current(c)
+    coordinator = Coordinator(settings, clock)
+    listener = Listener(storage.database_url, clock)
+    listener.subscribe(WISHES, coordinator.wake)
+    listener.subscribe(COLLECT, coordinator.collect)
+    listener.start()
+    holder = f"{socket.gethostname()}-{os.getpid()}-{ids.new(6)}"
+    leader = asyncio.create_task(Leader(database, clock, holder, coordinator.work, coordinator.status).run())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, leader.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await leader
+    await listener.stop()
+    await coordinator.close()
+    await database.close()

@@ -1,0 +1,1 @@
+"""The operating system below everything: processes, accounts, privileges, forking."""

@@ -1,0 +1,201 @@
+"""Gathers what the dashboard's pages show: cards of workspaces, the trash, kinds to choose from, a workspace's history.
+
+Reads through the services and words it with `describe`; `dashboard` hands the result to the templates.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.requests import Request
+
+from codehub.activity.model import Seen
+from codehub.errors import UnavailableError
+from codehub.http import paging
+from codehub.policy.model import Principal
+from codehub.templates.model import Template
+from codehub.web import history_view, presentation
+from codehub.web.i18n import Words
+from codehub.web.rendering import words_for
+from codehub.web.services import services_of
+from codehub.workspaces.access import Share
+from codehub.workspaces.model import RestorePoint, Workspace
+from codehub.workspaces.service import Filters
+
+MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES, PAGE = 100, 30, 20, 48
+HISTORY_LINES, POINTS, SHARES = 40, 20, 200
+ABOUT = {"jupyterlab": "kind_jupyterlab", "code-server": "kind_code_server", "terminal": "kind_terminal"}
+BEGINNING = paging.place(None)
+CURSOR = re.compile(r"[0-9]{1,17}\.[a-z0-9-]{1,63}")
+
+
+@dataclass(frozen=True)
+class Card:
+    w: Workspace
+    look: presentation.Look
+    sign: str
+    state: str
+    now: str
+    next: str | None
+    bar: tuple[int, int] | None  # (done, total), to draw
+    kind: str  # the template's title
+    mark: str  # and its activity profile, which has a drawing
+    primary: presentation.Action | None
+    menu: tuple[str, ...]
+    download: bool
+    owner: str | None  # said when it is somebody else's
+    problem: str | None  # what was just refused
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    title: str
+    mark: str
+    available: bool
+    about: str | None  # a text's key; templates of the operator's speak by their title
+
+
+@dataclass(frozen=True)
+class Board:
+    cards: Sequence[Card]
+    shared: Sequence[Card]
+    trash: Sequence[Card]
+    undo: Card | None  # what was just deleted
+    problem: str | None  # what was refused, when it is about none of the cards
+    everybody: bool
+    cursor: str | None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One workspace in full."""
+
+    card: Card
+    trouble: presentation.Trouble | None
+    shares: Sequence[Share]
+    points: Sequence[RestorePoint]
+    history: Sequence[history_view.Line]
+    size: str | None
+    seen: Seen | None  # None: cannot be said now
+
+
+class Reader:
+    """One request's view: who looks, in which words, and when."""
+
+    def __init__(self, request: Request, caller: Principal) -> None:
+        self.services = services_of(request)
+        self.caller = caller
+        self.words: Words = words_for(request)
+        self.now: datetime = self.services.clock.now()
+        self._at = request.query_params.get("at")
+        self._problem = request.query_params.get("problem")
+        self._done = request.query_params.get("done")
+
+    async def board(self, *, everybody: bool, cursor: str | None) -> Board:
+        everybody = everybody and self.caller.is_admin
+        found = await self._workspaces(everybody=everybody, cursor=cursor)
+        limit = PAGE if everybody else MINE_AT_MOST
+        more = paging.at(found[limit - 1].created_at, found[limit - 1].id) if len(found) > limit else None
+        cards = [await self._placed(w) for w in found[:limit]]
+        guest = await self.services.entering.shared_with(self.caller, after=BEGINNING, limit=MINE_AT_MOST)
+        shared = [] if everybody else [self.card(w) for w in guest]
+        trash = [] if everybody else await self._trash()
+        undo = next((card for card in trash if card.w.id == self._at and self._done == "deleted"), None)
+        said = any(card.problem for card in (*cards, *shared, *trash))
+        return Board(cards, shared, trash, undo, None if said else self.problem(), everybody, more)
+
+    async def _workspaces(self, *, everybody: bool, cursor: str | None) -> list[Workspace]:
+        owner, limit = (None, PAGE) if everybody else (self.caller.name, MINE_AT_MOST)
+        after = paging.place(cursor) if everybody and cursor and CURSOR.fullmatch(cursor) else BEGINNING
+        return await self.services.workspaces.page(self.caller, Filters(owner), after=after, limit=limit + 1)
+
+    async def _trash(self) -> list[Card]:
+        """Newest first, without what cannot come back."""
+        filters, found, after = Filters(self.caller.name, deleted=True), list[Workspace](), BEGINNING
+        for _ in range(TRASH_PAGES):  # those emptied long ago are listed, too
+            page = await self.services.workspaces.page(self.caller, filters, after=after, limit=200)
+            found += [w for w in page if w.deleted_at and not w.purge and not w.emptied_at]
+            if len(page) < 200:
+                break
+            after = page[-1].created_at, page[-1].id
+        kept = sorted(found, key=lambda w: w.deleted_at or self.now, reverse=True)
+        return [self.card(w) for w in kept[:TRASH_AT_MOST]]
+
+    async def _placed(self, w: Workspace) -> Card:
+        mine = w.owner == self.caller.name
+        position = await self.services.workspaces.start_position(w) if mine and presentation.waits(w) else None
+        return self.card(w, position)
+
+    def card(self, w: Workspace, position: int | None = None) -> Card:
+        template = self.services.templates.find(w.template)
+        look, mine = presentation.look(w), w.owner == self.caller.name
+        trash_seconds = self.services.settings.archives.trash_seconds
+        return Card(
+            w=w,
+            look=look,
+            sign=presentation.SIGNS[look],
+            state=self.words.say(f"state_{presentation.state(w)}"),
+            now=presentation.now_line(w, self.words, self.now, position=position, trash_seconds=trash_seconds),
+            next=presentation.next_line(w, self.words, self.now, self.services.timetable.sleeps_at(w)),
+            bar=presentation.progress(w) if look is presentation.Look.MOVING and presentation.progress(w)[1] else None,
+            kind=template.title if template else w.template,
+            mark=template.activity_profile if template else "plain",
+            primary=presentation.primary(w),
+            menu=presentation.menu(w),
+            download=presentation.has_files(w),
+            owner=None if mine else w.owner,
+            problem=self.problem() if w.id == self._at else None,
+        )
+
+    def problem(self) -> str | None:
+        """What was refused, in words. The address only names a code: nobody can put words into our mouth."""
+        if not self._problem:
+            return None
+        key = f"refused_{self._problem.lower()}"
+        return self.words.say(key if self.words.knows(key) else "refused_other")
+
+    def kinds(self) -> list[Kind]:
+        """What can be made here first."""
+        kinds = [self._kind(template) for template in self.services.templates.all()]
+        order = list(ABOUT)
+        return sorted(
+            kinds, key=lambda k: (not k.available, order.index(k.name) if k.name in order else len(order), k.title)
+        )
+
+    def _kind(self, template: Template) -> Kind:
+        available = self.services.templates.unavailable(template.name) is None
+        about = ABOUT.get(template.name) if available else "kind_missing"
+        return Kind(template.name, template.title, template.activity_profile, available, about)
+
+    def new_name(self, taken: Sequence[Card]) -> str:
+        """Nobody has to think of one."""
+        names = {card.w.name for card in taken}
+        first = self.words.say("board_first_name")
+        others = (self.words.say("board_next_name", n=n) for n in range(2, len(names) + 3))
+        return next(name for name in (first, *others) if name not in names)
+
+    async def sheet(self, id_: str) -> Sheet:
+        services, caller = self.services, self.caller
+        w = await services.workspaces.get(caller, id_)
+        keep = services.settings.archives.restore_points
+        points = await services.workspaces.restore_points(caller, id_, keep=keep, before=None, limit=POINTS)
+        history = await services.workspaces.history(caller, id_, before=2**62, limit=HISTORY_LINES)
+        wrong = presentation.look(w) is presentation.Look.WRONG
+        return Sheet(
+            card=await self._placed(w),
+            trouble=presentation.trouble(w, self.words) if wrong else None,
+            shares=await services.entering.shares(caller, id_, after="", limit=SHARES),
+            points=points,
+            history=history_view.lines(history, self.words, self.now),
+            size=None if w.disk_bytes is None else self.words.size(w.disk_bytes),
+            seen=await self._seen(id_),
+        )
+
+    async def _seen(self, id_: str) -> Seen | None:
+        """Only a help to understand: the page is there without it."""
+        try:
+            return (await self.services.activity.explain(self.caller, id_)).seen
+        except UnavailableError:
+            return None

@@ -1,0 +1,220 @@
+"""A workspace in words: how it looks, what it does now, what comes next, what went wrong, what can be done. Pure.
+
+`dashboard` puts it on cards and pages, `entry_pages` on the pages before a workspace opens.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from codehub.web.i18n import Words
+from codehub.workspaces.model import Desired, Operation, Phase, Reason, Workspace
+
+RISING = {Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING}
+FALLING = {Operation.STOPPING, Operation.ARCHIVING}
+
+
+class Look(StrEnum):
+    """Colour and sign of the pill; the word stands beside it."""
+
+    RUNNING = "running"
+    ASLEEP = "asleep"
+    STORED = "stored"
+    NEW = "new"
+    WRONG = "wrong"
+    MOVING = "moving"
+    TRASH = "trash"
+
+
+SIGNS = {"running": "●", "asleep": "☾", "stored": "▣", "new": "○", "wrong": "▲", "moving": "◐", "trash": "▽"}
+LOOKS = {
+    Phase.RUNNING: Look.RUNNING,
+    Phase.STANDBY: Look.ASLEEP,
+    Phase.ARCHIVED: Look.STORED,
+    Phase.PENDING: Look.NEW,
+    Phase.ERROR: Look.WRONG,
+    Phase.DELETED: Look.TRASH,
+}
+
+
+def waits(w: Workspace) -> bool:
+    """Wanted running, and nothing is under way yet: it stands in line."""
+    not_there = w.phase in {Phase.PENDING, Phase.STANDBY, Phase.ARCHIVED}
+    return w.operation is Operation.NONE and w.desired_state is Desired.RUNNING and not_there and not w.deleted_at
+
+
+def look(w: Workspace) -> Look:
+    if w.deleted_at and w.operation is Operation.NONE:
+        return Look.TRASH
+    if w.operation is not Operation.NONE or waits(w):
+        return Look.MOVING
+    return LOOKS[w.phase]
+
+
+def state(w: Workspace) -> str:
+    """The part of the text keys that names it: `state_…`, `now_…`."""
+    if w.operation is not Operation.NONE:
+        return "deleting" if w.deleted_at else w.operation.lower()
+    return "waiting" if waits(w) else look(w).value
+
+
+def is_rising(w: Workspace) -> bool:
+    return w.operation in RISING or waits(w)
+
+
+# --- now and next ---------------------------------------------------------------------------------------------------
+
+
+def now_line(w: Workspace, words: Words, now: datetime, *, position: int | None = None, trash_seconds: int = 0) -> str:
+    if w.failures and is_rising(w):
+        return words.say("now_again_once") if w.failures == 1 else words.say("now_again", n=w.failures)
+    if position and waits(w):
+        return words.say("now_waiting_behind", n=position)
+    match state(w):
+        case "running":
+            return words.say("now_running", since=words.time(w.phase_changed_at, now))
+        case "restoring" | "archiving" as moving:
+            return progress_line(w, words, now) or words.say(f"now_{moving}")
+        case "wrong":
+            return words.say(f"files_{files(w)}")
+        case "trash":
+            until = (w.deleted_at or now) + timedelta(seconds=trash_seconds)
+            return words.say("now_trash" if until > now else "now_trash_soon", until=words.time(until, now))
+        case other:
+            return words.say(f"now_{other}")
+
+
+def progress_line(w: Workspace, words: Words, now: datetime) -> str | None:
+    """`420 MB of 900 MB, about 12 s left`, by the speed so far; None when nothing is known yet."""
+    done, total = progress(w)
+    if not total:
+        return None
+    so_far = {"done": words.size(done), "total": words.size(total)}
+    spent = (now - w.op_started_at).total_seconds() if w.op_started_at else 0.0
+    if done * 20 < total or spent < 1 or done >= total:  # too early for a guess, or nothing left
+        return words.say("now_progress", **so_far)
+    return words.say("now_progress_left", **so_far, left=words.span(spent * (total - done) / done))
+
+
+def progress(w: Workspace) -> tuple[int, int]:
+    """(done, total) bytes; (0, 0) when unknown."""
+    known = w.progress or {}
+    done, total = int(known.get("bytes") or 0), int(known.get("total") or 0)
+    return min(done, total), total
+
+
+def next_line(w: Workspace, words: Words, now: datetime, sleeps_at: datetime | None) -> str | None:
+    if look(w) is not Look.RUNNING:
+        return None
+    if w.keep_awake_until and w.keep_awake_until > now:
+        until = words.time(max(w.keep_awake_until, sleeps_at or now), now)
+        why = w.keep_awake_reason
+        return words.say("next_awake_why", until=until, reason=why) if why else words.say("next_awake", until=until)
+    if sleeps_at is None:
+        return None
+    return words.say("next_sleeps", at=words.time(sleeps_at, now), since=words.time(w.idle_since, now))
+
+
+# --- what went wrong ------------------------------------------------------------------------------------------------
+
+
+class Files(StrEnum):
+    SAFE = "safe"
+    OLDER = "older"  # those of now are gone; an archive is there
+    LOST = "lost"
+    UNSURE = "unsure"
+
+
+def files(w: Workspace) -> Files:
+    """What an error means for the person's work. `safe` is said only when it is so."""
+    info = w.error_info or {}
+    match info.get("reason"):
+        case Reason.DATA_LOST | Reason.CONTAINER_WITHOUT_VOLUME:
+            return Files.OLDER if w.archive_key else Files.LOST
+        case Reason.ARCHIVE_CORRUPTED | Reason.ARCHIVE_NOT_FOUND:
+            # While it is made the home is still there; when it is fetched, it is all there is.
+            return Files.SAFE if info.get("operation") == Operation.ARCHIVING else Files.UNSURE
+        case _:
+            return Files.SAFE
+
+
+@dataclass(frozen=True)
+class Trouble:
+    what: str
+    files: str
+    safe: bool
+    advice: str
+    recover: str  # the words on the button
+    accept_loss: bool
+    message: str
+
+
+ADVICE = {Files.OLDER: "advice_older", Files.LOST: "advice_empty", Files.UNSURE: "advice_operator"}
+RECOVER = {Files.OLDER: "do_recover_older", Files.LOST: "do_recover_empty"}
+
+
+def trouble(w: Workspace, words: Words) -> Trouble:
+    info = w.error_info or {}
+    reason = str(info.get("reason") or "other")
+    key = f"trouble_{reason.lower()}"
+    found = files(w)
+    advice = "advice_install" if reason == Reason.IMAGE_NOT_FOUND else ADVICE.get(found, "advice_again")
+    return Trouble(
+        what=words.say(key if words.knows(key) else "trouble_other"),
+        files=words.say(f"files_{found}"),
+        safe=found is Files.SAFE,
+        advice=words.say(advice),
+        recover=words.say(RECOVER.get(found, "do_recover")),
+        accept_loss=found in {Files.OLDER, Files.LOST},
+        message=str(info.get("last_error") or reason),
+    )
+
+
+# --- what can be done -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Action:
+    """`text` is a key; `verb` names what is posted, and is empty for a link that opens the workspace."""
+
+    text: str
+    verb: str = ""
+    opens: bool = True
+
+
+PRIMARY = {
+    Look.RUNNING: Action("do_open"),
+    Look.ASLEEP: Action("do_wake"),
+    Look.STORED: Action("do_restore", "start"),
+    Look.NEW: Action("do_begin", "start"),
+    Look.WRONG: Action("do_details", opens=False),
+    Look.TRASH: Action("do_undelete", "undelete", opens=False),
+}
+
+
+def primary(w: Workspace) -> Action | None:
+    """The one thing most people want now."""
+    if look(w) is not Look.MOVING:
+        return PRIMARY[look(w)]
+    if w.deleted_at:
+        return None
+    return Action("do_open_later") if is_rising(w) else Action("do_wake_again")
+
+
+MENUS: dict[Look, tuple[str, ...]] = {
+    Look.RUNNING: ("stop", "archive", "delete"),
+    Look.ASLEEP: ("start", "archive", "delete"),
+    Look.STORED: ("start", "delete"),
+    Look.NEW: ("start", "delete"),
+    Look.WRONG: ("delete",),
+}
+
+
+def menu(w: Workspace) -> tuple[str, ...]:
+    """The other verbs. While something is under way nothing else can be asked for."""
+    return MENUS.get(look(w), ())
+
+
+def has_files(w: Workspace) -> bool:
+    """Is there something to download?"""
+    return w.phase in {Phase.RUNNING, Phase.STANDBY, Phase.ARCHIVED}

@@ -1,0 +1,1 @@
+"""The composition root, in role-sized parts: nothing else constructs a service."""

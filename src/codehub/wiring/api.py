@@ -1,0 +1,78 @@
+"""The API's part of the composition root: connects everything it needs, once."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from codehub.activity.service import Activity
+from codehub.audit.service import AuditLog
+from codehub.auth.credentials import CHANNEL, Credentials
+from codehub.auth.service import People
+from codehub.auth.streams import OpenStreams
+from codehub.clock import Clock
+from codehub.db import Database, Listener, migrate
+from codehub.db.redis import open_redis
+from codehub.errors import StartError
+from codehub.gate import origins
+from codehub.gate.passes import Passes
+from codehub.rates import Rates
+from codehub.runtimes.process import ProcessRuntime
+from codehub.settings import Settings
+from codehub.templates.loader import Templates
+from codehub.web.services import Services
+from codehub.workspaces import events, leaving
+from codehub.workspaces.access import Entering
+from codehub.workspaces.service import Workspaces
+from codehub.workspaces.ttl_policy import Timetable
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Services]:
+    """Connect everything; `settings` must name both servers and a secret key by now."""
+    storage, auth = settings.storage, settings.auth
+    if not (storage.database_url and storage.redis_url and auth.secret_key):
+        raise StartError("set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `codehub serve`")
+    database = await Database.open(storage.database_url, size=storage.database_pool_size)
+    client = open_redis(storage.redis_url)
+    listener = Listener(storage.database_url, clock)
+    open_streams = OpenStreams(database, clock)
+    try:
+        async with database.connection() as c:
+            await migrate.require_current(c)
+        credentials = Credentials(database, clock, auth, auth.secret_key)
+        templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        workspaces = Workspaces(database, clock, settings.limits, templates)
+        people = People(database, clock, auth, settings.limits, credentials, leaving.put_away)
+        where = origins.of(settings)
+        timetable = Timetable(settings.ttl, settings.activity, templates)
+        relay = events.Relay(database, clock, timetable)
+        listener.subscribe(CHANNEL, credentials.forget)
+        listener.subscribe(CHANNEL, open_streams.wake)
+        listener.subscribe(events.CHANNEL, relay.wake)
+        listener.start()
+        yield Services(
+            settings=settings,
+            clock=clock,
+            database=database,
+            redis=client,
+            listener=listener,
+            credentials=credentials,
+            open_streams=open_streams,
+            people=people,
+            audit=AuditLog(database),
+            templates=templates,
+            # Only for what needs no rights: showing logs.
+            runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
+            workspaces=workspaces,
+            relay=relay,
+            origins=where,
+            passes=Passes(auth.secret_key),
+            entering=Entering(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
+            timetable=timetable,
+            activity=Activity(database, client, timetable, workspaces),
+            rates=Rates(client, clock),
+        )
+    finally:
+        await listener.stop()
+        await open_streams.stop()
+        await client.aclose()
+        await database.close()

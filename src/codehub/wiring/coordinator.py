@@ -1,0 +1,114 @@
+"""The coordinator's part of the composition root: builds the loops of a lease. `roles.coordinator` runs it."""
+
+import functools
+from typing import Any
+
+from codehub import logs
+from codehub.activity.hold_server import Holds
+from codehub.activity.intake import Intake
+from codehub.activity.probes import Probes
+from codehub.archives.objects import ObjectStore, open_store
+from codehub.auth.signing import Signer
+from codehub.clock import Clock
+from codehub.coordinator.driver import Driver, Loop
+from codehub.coordinator.leader import Lease
+from codehub.db.redis import open_redis
+from codehub.embedded.datadir import DataDir
+from codehub.reconciler.controller import Controller
+from codehub.reconciler.homes import Homes
+from codehub.reconciler.idle_recheck import ByActivity
+from codehub.reconciler.operations import Operations
+from codehub.reconciler.ttl import TtlRunner
+from codehub.retention import disk, gc, housekeeping, trash
+from codehub.runtimes.base import Runtime
+from codehub.runtimes.cpu import cpu_seconds
+from codehub.runtimes.layout import Layout
+from codehub.runtimes.process import ProcessRuntime
+from codehub.settings import Settings
+from codehub.system.privileges import service_account
+from codehub.system.processes import BOOT_ID
+from codehub.templates.loader import Templates
+from codehub.workspaces.download_server import Downloads
+from codehub.workspaces.ttl_policy import Timetable
+
+log = logs.get()
+WISHES = "codehub_wishes"
+COLLECT = "codehub_gc"
+
+
+class Coordinator:
+    """Builds the loops for a lease; a new lease gets new ones, so that nothing of the old epoch goes on."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        storage = settings.storage
+        self._account = account = service_account(settings.server.user)
+        self._runtime: Runtime = ProcessRuntime(storage.data_dir, settings.runtime, account, clock)
+        self._objects: ObjectStore = open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}")
+        self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        self._timetable = Timetable(settings.ttl, settings.activity, self._templates)
+        assert storage.redis_url  # noqa: S101 (checked by `run`)
+        self._redis = open_redis(storage.redis_url)
+        self._driver: Driver | None = None
+
+    async def work(self, lease: Lease) -> None:
+        boot = BOOT_ID.read_text(encoding="ascii").strip()
+        intake = Intake(self._redis, self._clock, self._settings.activity.flush_interval, boot)
+        holds = self._holds(lease)
+        controller = self._controller(lease, intake, holds)
+        config = self._settings.coordinator
+        finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
+        loops = [
+            Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
+            Loop("ttl", self._ttl(lease, intake).tick, period=config.ttl_interval),
+            housekeeping.loop(lease, self._clock, config),
+            disk.loop(lease, self._runtime, self._clock),
+            gc.loop(lease, finder, self._clock),
+            trash.loop(lease, finder, self._clock),
+        ]
+        self._driver = Driver(loops, self._clock)
+        downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)
+        socket_ = DataDir(self._settings.storage.data_dir).downloads_socket
+        try:
+            door = Layout(self._settings.storage.data_dir).door
+            async with downloads.serving(socket_, self._account), holds.serving(door):
+                await self._driver.run()
+        finally:
+            await controller.close()
+
+    def _ttl(self, lease: Lease, intake: Intake) -> TtlRunner:
+        probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
+        return TtlRunner(lease, intake, self._clock, self._timetable, probes.busy, self.wake)
+
+    def _holds(self, lease: Lease) -> Holds:
+        key, limits = self._settings.auth.secret_key, self._settings.limits
+        assert key  # noqa: S101 (checked by `run`)
+        return Holds(lease, self._clock, Signer(key, "hold"), limits.max_keep_awake_seconds)
+
+    def _controller(self, lease: Lease, intake: Intake, holds: Holds) -> Controller:
+        config = self._settings.coordinator
+        homes = Homes(self._objects, self._templates, self._clock, lease.database, self._settings.runtime)
+        operations = Operations(
+            lease, self._runtime, homes, self._templates, self._clock, config, provide=holds.provide
+        )
+        second_look = ByActivity(intake, self._clock, self._timetable)
+        return Controller(lease, self._runtime, operations, self._clock, config, self.wake, second_look)
+
+    def wake(self) -> None:
+        """Somebody wishes something, or an operation is over: look now."""
+        if self._driver:
+            self._driver.nudge("controller")
+            self._driver.nudge("trash")
+
+    def collect(self) -> None:
+        """Somebody wants the garbage collected now."""
+        if self._driver:
+            self._driver.nudge("gc")
+
+    def status(self) -> dict[str, Any]:
+        return {"loops": [loop.as_json() for loop in self._driver.status()]} if self._driver else {}
+
+    async def close(self) -> None:
+        await self._runtime.close()
+        await self._redis.aclose()

@@ -1,0 +1,127 @@
+"""Builds a worker's director from the settings, and keeps it informed for as long as the worker lives."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+
+from codehub import ids, logs
+from codehub.activity.recorder import Recorder
+from codehub.auth.credentials import CHANNEL as PEOPLE_CHANNEL
+from codehub.auth.credentials import Credentials
+from codehub.auth.revocations import Revocations
+from codehub.auth.service import People
+from codehub.clock import Clock
+from codehub.db import Database, Listener
+from codehub.db.redis import open_redis
+from codehub.errors import StartError, UnavailableError
+from codehub.gate import hosts, origins, passes
+from codehub.gate.director import Activity, WorkspaceDirector
+from codehub.gate.principals import Principals
+from codehub.gate.routes import Routes
+from codehub.proxy.model import Address
+from codehub.proxy.server import Engine
+from codehub.proxy.workers import Directing
+from codehub.settings import Settings
+from codehub.templates.loader import Templates
+from codehub.workspaces import events
+from codehub.workspaces.access import Entering
+from codehub.workspaces.service import Workspaces
+from codehub.workspaces.ttl_policy import Timetable
+
+log = logs.get()
+CONNECTIONS = 4
+LOOK_SECONDS = 5.0
+
+
+def directing(settings: Settings, clock: Clock, api: Address, activity: Activity | None = None) -> Directing:
+    """`activity`: who is told what people do; unless it is given, each worker has a recorder of its own."""
+
+    @asynccontextmanager
+    async def directed(engine: Engine) -> AsyncIterator[WorkspaceDirector]:
+        storage, key = settings.storage, settings.auth.secret_key
+        if not (storage.database_url and storage.redis_url and key):
+            raise StartError(
+                "set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `codehub serve`"
+            )
+        database = await Database.open(storage.database_url, size=CONNECTIONS)
+        listener = Listener(storage.database_url, clock)
+        where = origins.of(settings)
+        credentials = Credentials(database, clock, settings.auth, key)
+        templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        workspaces = Workspaces(database, clock, settings.limits, templates)
+        people = People(database, clock, settings.auth, settings.limits, credentials)
+        client = open_redis(storage.redis_url)
+        principals = Principals(credentials, settings.session_cookie)
+        recorder = Recorder(client, clock, ids.new(16), settings.activity)
+        director = WorkspaceDirector(
+            engine,
+            api,
+            clock=clock,
+            origins=where,
+            hosts=hosts.of_settings(settings),
+            passes=passes.Passes(key),
+            pass_cookie=passes.cookie_name(settings, isolated=where.isolated),
+            principals=principals,
+            credentials=credentials,
+            revocations=Revocations(database, clock),
+            entering=Entering(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
+            templates=templates,
+            timetable=Timetable(settings.ttl, settings.activity, templates),
+            activity=activity or recorder,
+            open_routes=lambda changed: Routes(database, clock, changed),
+        )
+        watcher = Watcher(director, clock)
+        listener.subscribe(PEOPLE_CHANNEL, credentials.forget)
+        listener.subscribe(PEOPLE_CHANNEL, principals.forget)
+        listener.subscribe(PEOPLE_CHANNEL, watcher.wake)
+        listener.subscribe(events.CHANNEL, director.routes.wake)
+        try:
+            await director.look_for_the_unwelcome()
+            await director.routes.start()
+            watcher.start()
+            listener.start()
+            async with nullcontext() if activity else recorder.run():
+                yield director
+        finally:
+            await listener.stop()
+            await watcher.stop()
+            await principals.stop()
+            await director.routes.stop()
+            await client.aclose()
+            await database.close()
+
+    return directed
+
+
+class Watcher:
+    """Looks for who has to leave: when somebody was logged out, and every few seconds in any case."""
+
+    def __init__(self, director: WorkspaceDirector, clock: Clock) -> None:
+        self._director = director
+        self._clock = clock
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        self._news.set()
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="watcher")
+
+    async def stop(self) -> None:
+        if self._task:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._news.wait()
+            self._news.clear()
+            try:
+                await self._director.look_for_the_unwelcome()
+            except UnavailableError as e:
+                log.warning("Revocations wait for the database", error=e.detail)

@@ -1,0 +1,197 @@
+"""What is said of a workspace, for every state there is: the pill, now, next, what can be done, what went wrong."""
+
+import itertools
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from codehub.web import entry_pages, history_view, presentation
+from codehub.web.i18n import Words, zone
+from codehub.web.presentation import Look
+from codehub.workspaces import rules
+from codehub.workspaces.model import Desired, Entry, Health, Observed, Operation, Phase, Reason, Workspace
+from tests.web.rows import workspace
+
+NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC)
+ENGLISH = Words("en", UTC)
+KOREAN = Words("ko", ZoneInfo("Asia/Seoul"))
+EVERY_STATE = [
+    workspace(observed_status=o, health_status=h, operation=op, archive_key=key, desired_state=d, deleted_at=gone)
+    for (o, h, op), key, d, gone in itertools.product(
+        sorted(rules.COMBINATIONS), (None, "a/b/1/home.tar.zst"), Desired, (None, NOW)
+    )
+]
+
+
+@pytest.mark.parametrize("words", [ENGLISH, KOREAN], ids=["en", "ko"])
+def test_every_state_there_is_has_its_words_and_a_way_on(words: Words) -> None:
+    for w in EVERY_STATE:
+        assert words.say(f"state_{presentation.state(w)}")
+        assert presentation.SIGNS[presentation.look(w)]
+        assert presentation.now_line(w, words, NOW, position=2)
+        if w.deleted_at is None:
+            assert presentation.primary(w), w
+        for verb in presentation.menu(w):
+            assert words.say(f"do_{verb}")
+        assert all(how in {"done", "now", "later"} for how in entry_pages.steps(w).values())
+
+
+def test_what_is_offered_is_not_refused() -> None:
+    """A menu never holds what the rules would answer with a refusal, as far as the row shows it."""
+    wanted = {"start": Desired.RUNNING, "stop": Desired.STANDBY, "archive": Desired.ARCHIVED}
+    for w in EVERY_STATE:
+        for verb in presentation.menu(w):
+            judged = rules.delete_verdict(w) if verb == "delete" else rules.verdict(w, wanted[verb])
+            assert judged.code is None, (verb, w)
+
+
+@pytest.mark.parametrize(
+    ("changes", "look", "text", "verb"),
+    [
+        ({"observed_status": Observed.RUNNING}, Look.RUNNING, "do_open", ""),
+        ({"observed_status": Observed.STANDBY, "desired_state": Desired.STANDBY}, Look.ASLEEP, "do_wake", ""),
+        ({"observed_status": Observed.STANDBY, "operation": Operation.STARTING}, Look.MOVING, "do_open_later", ""),
+        ({"observed_status": Observed.STANDBY, "desired_state": Desired.RUNNING}, Look.MOVING, "do_open_later", ""),
+        ({"observed_status": Observed.RUNNING, "operation": Operation.STOPPING}, Look.MOVING, "do_wake_again", ""),
+        ({"desired_state": Desired.ARCHIVED, "archive_key": "k"}, Look.STORED, "do_restore", "start"),
+        ({"desired_state": Desired.STANDBY, "archive_key": None}, Look.NEW, "do_begin", "start"),
+        ({"observed_status": Observed.STANDBY, "health_status": Health.ERROR}, Look.WRONG, "do_details", ""),
+        ({"deleted_at": NOW, "observed_status": Observed.DELETED}, Look.TRASH, "do_undelete", "undelete"),
+    ],
+)
+def test_the_one_button_changes_with_the_state(changes: dict[str, Any], look: Look, text: str, verb: str) -> None:
+    w = workspace(**changes)
+    action = presentation.primary(w)
+    assert presentation.look(w) is look
+    assert action is not None
+    assert (action.text, action.verb) == (text, verb)
+
+
+def test_copying_says_how_far_it_is_and_guesses_only_when_it_can() -> None:
+    w = workspace(operation=Operation.RESTORING, op_started_at=NOW - timedelta(seconds=10), archive_key="k")
+
+    def line(done: int, total: int) -> str:
+        return presentation.now_line(replace(w, progress={"bytes": done, "total": total}), ENGLISH, NOW)
+
+    assert line(420_000_000, 900_000_000) == "420 MB of 900 MB, about 11 s left."
+    assert line(1_000_000, 900_000_000) == "1.0 MB of 900 MB."
+    assert line(900_000_000, 900_000_000) == "900 MB of 900 MB."
+    assert line(0, 0) == "Fetching its files."
+    assert line(2_000_000_000, 1_500_000_000) == "1.5 GB of 1.5 GB."
+    assert presentation.now_line(replace(w, progress=None), ENGLISH, NOW) == "Fetching its files."
+
+
+def test_when_it_sleeps_is_said_in_the_readers_time() -> None:
+    w = workspace(observed_status=Observed.RUNNING, idle_since=NOW - timedelta(minutes=10))
+    sleeps = NOW + timedelta(minutes=5)
+    assert presentation.next_line(w, ENGLISH, NOW, sleeps) == "Sleeps at 14:35: nobody has typed since 14:20."
+    assert presentation.next_line(w, KOREAN, NOW, sleeps) == "23:35에 잠듭니다. 23:20 이후로 입력이 없었습니다."
+    assert presentation.next_line(w, ENGLISH, NOW, None) is None
+    awake = replace(w, keep_awake_until=NOW + timedelta(hours=10))
+    assert presentation.next_line(awake, ENGLISH, NOW, sleeps) == "Stays awake until tomorrow 00:30, as you asked."
+    held = replace(awake, keep_awake_reason="training")
+    assert presentation.next_line(held, ENGLISH, NOW, sleeps) == "Stays awake until tomorrow 00:30: training."
+    asleep = replace(w, phase=Phase.STANDBY, observed_status=Observed.STANDBY)
+    assert presentation.next_line(asleep, ENGLISH, NOW, sleeps) is None
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_files_are_called_safe_only_when_they_are(reason: Reason) -> None:
+    lost = {Reason.DATA_LOST, Reason.CONTAINER_WITHOUT_VOLUME}
+    broken_copy = {Reason.ARCHIVE_CORRUPTED, Reason.ARCHIVE_NOT_FOUND}
+    for operation, key in itertools.product((Operation.ARCHIVING, Operation.RESTORING), (None, "k")):
+        info = {"reason": reason, "operation": operation, "last_error": "x"}
+        w = workspace(health_status=Health.ERROR, error_info=info, archive_key=key)
+        trouble = presentation.trouble(w, ENGLISH)
+        assert trouble.safe == (reason not in lost and (reason not in broken_copy or operation is Operation.ARCHIVING))
+        assert trouble.safe == ("safe" in trouble.files)
+        assert trouble.accept_loss == (reason in lost)
+        assert trouble.what != ENGLISH.say("trouble_other")
+
+
+def test_an_error_without_details_is_still_told() -> None:
+    trouble = presentation.trouble(workspace(health_status=Health.ERROR, error_info=None), ENGLISH)
+    assert trouble.what == "CodeHub could not go on."
+    assert trouble.message
+
+
+@pytest.mark.parametrize(
+    ("at", "english", "korean"),
+    [
+        (NOW, "14:30", "23:30"),
+        (NOW + timedelta(hours=1), "15:30", "내일 00:30"),
+        (NOW - timedelta(days=1), "yesterday 14:30", "어제 23:30"),
+        (NOW + timedelta(days=40), "11 Apr, 14:30", "4월 11일 23:30"),
+    ],
+)
+def test_times_are_written_as_people_write_them(at: datetime, english: str, korean: str) -> None:
+    assert ENGLISH.time(at, NOW) == english
+    assert KOREAN.time(at, NOW) == korean
+
+
+@pytest.mark.parametrize(
+    ("seconds", "english", "korean"),
+    [(0, "1 s", "1초"), (12.4, "12 s", "12초"), (119, "119 s", "119초"), (180, "3 min", "3분"), (7200, "2 h", "2시간")],
+)
+def test_spans_are_as_exact_as_anybody_cares(seconds: float, english: str, korean: str) -> None:
+    assert ENGLISH.span(seconds) == english
+    assert KOREAN.span(seconds) == korean
+
+
+@pytest.mark.parametrize("name", ["", "Nowhere/Land", "../../etc/passwd", "/etc/passwd", "a" * 500, "Asia/\0", "Asia"])
+def test_a_time_zone_nobody_knows_is_this_machines(name: str) -> None:
+    assert zone(name) is None
+
+
+def test_a_time_zone_is_the_browsers() -> None:
+    assert zone("Asia/Seoul") == ZoneInfo("Asia/Seoul")
+    assert zone("America/Argentina/Buenos_Aires") == ZoneInfo("America/Argentina/Buenos_Aires")
+
+
+def entry(
+    event: str, reason: str = "", to_state: str | None = None, took: float | None = None, actor: str = "mina"
+) -> Entry:
+    return Entry(1, "w", NOW, actor, event, None, to_state, reason, took, {"seconds": 600})
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (entry("created", "created, to be RUNNING"), "mina created it"),
+        (entry("wish", "asked by user", "RUNNING"), "mina asked for it to run"),
+        (entry("wish", "asked by wake", "RUNNING"), "mina opened it, so it wakes"),
+        (entry("wish", "idle for long", "STANDBY", actor="ttl"), "Put to sleep: nobody had typed for 10 min"),
+        (entry("wish", "asleep for long", "ARCHIVED", actor="ttl"), "Stored away: it had slept for 10 min"),
+        (entry("shared", "with jun"), "mina shared it with jun"),
+        (entry("observed", "found so", "STANDBY"), "Found to be: Asleep"),
+        (entry("DataLost", "vanished"), "Its files have vanished from the disk. Nobody of CodeHub removed them."),
+        (entry("STARTING", "observed to be done", "RUNNING", 3.2), "Running"),
+        (entry("STARTING will be tried again", "StartFailed: no numpy"), "Did not work; tried again"),
+        (entry("something new", "with its reason"), "something new"),
+    ],
+)
+def test_history_is_told_in_sentences(line: Entry, said: str) -> None:
+    told = history_view.lines([entry("STARTING begins"), line], ENGLISH, NOW)
+    assert [t.text for t in told] == [said]
+    assert told[0].took == ("took 3 s" if line.took_seconds else None)
+    assert (told[0].detail == line.reason) == (said in {"Did not work; tried again", "something new"})
+
+
+def test_the_steps_of_waking_tick_in_order() -> None:
+    def at(**changes: Any) -> str:
+        return next(step for step, how in entry_pages.steps(workspace(**changes)).items() if how == "now")
+
+    assert at(observed_status=Observed.PENDING, operation=Operation.RESTORING, archive_key="k") == "files"
+    assert at(observed_status=Observed.RUNNING, operation=Operation.STOPPING) == "files"
+    assert at(observed_status=Observed.STANDBY, operation=Operation.NONE) == "start"
+    assert at(observed_status=Observed.STANDBY, operation=Operation.STARTING) == "start"
+    assert at(observed_status=Observed.RUNNING) == "open"
+
+
+def test_a_row_is_shown_with_its_phase() -> None:
+    """The helper of these tests keeps the phase true, as the database does."""
+    assert isinstance(workspace(), Workspace)
+    assert workspace(observed_status=Observed.PENDING, archive_key="k").phase is Phase.ARCHIVED
