@@ -249,6 +249,17 @@ print(*sorted(entry.pw_name for entry in pwd.getpwall()))
     assert (await neighbours.runtime.exec("alices", ["whoami"])).output == b"alice\n"
 
 
+async def test_our_commands_are_found_in_a_login_shell_too(neighbours: Neighbours) -> None:
+    """As IDEs' terminals start one: the system's profile sets a PATH of its own, which keeps its order."""
+    for shell in ("bash", "sh"):
+        found = await neighbours.runtime.exec("alices", [shell, "-lc", "codehub --version && echo $PATH"])
+        version, path = found.output.decode().splitlines()
+        assert version.startswith("codehub ")
+        usual = (await neighbours.runtime.exec("alices", ["sh", "-c", "echo $PATH"])).output.decode().strip()
+        assert set(path.split(":")) >= set(usual.split(":")) - {"/home/alice/.local/bin"}
+        assert len(path.split(":")) == len(set(path.split(":")))
+
+
 async def test_there_are_no_rights_to_gain(neighbours: Neighbours) -> None:
     seen = await neighbours.alice_sees("print(open('/proc/self/status').read())")
     status = dict(line.split(":\t", 1) for line in seen.splitlines() if ":\t" in line)

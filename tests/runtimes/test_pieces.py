@@ -30,7 +30,7 @@ def test_a_sandbox_shows_what_is_named_and_hides_data_inside_of_it() -> None:
         "/usr": "/usr",
         "/opt": "/opt",
         "/etc/ssl": "/etc/ssl",
-        **{f"/etc/{name}": f"/data/etc/{name}" for name in ("passwd", "group", "hosts", "hostname")},
+        **{f"/etc/{name}": f"/data/etc/{name}" for name in ("passwd", "group", "hosts", "hostname", "profile")},
         "/root/venv": "/root/venv",
         "/run/ide": "/data/run/w/w1",
         "/home/alice": "/data/home",

@@ -29,6 +29,14 @@ def write_whole(path: pathlib.Path, text: str, mode: int = 0o600) -> None:
     sync_folder(path.parent)
 
 
+def text_of(path: str) -> str:
+    """A file of the machine's; empty where there is none."""
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
 def sync_folder(path: pathlib.Path) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -43,6 +43,7 @@ from codehub.runtimes.sandbox import Room
 from codehub.runtimes.shepherd.spec import PLAIN
 from codehub.runtimes.volumes import Meta, Volumes
 from codehub.system.privileges import Account
+from codehub.templates import programs
 from codehub.templates.model import Network, ProcessSpec, Template
 
 ANSWER_SECONDS = 1.0
@@ -265,11 +266,11 @@ class ProcessRuntime:
         place.etc.mkdir(mode=0o755, exist_ok=True)
         uid = os.getuid() if room.uid is None else room.uid
         gid = os.getgid() if room.uid is None else room.uid
-        try:
-            hosts = pathlib.Path("/etc/hosts").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            hosts = "127.0.0.1 localhost\n::1 localhost"
-        for name, text in sandbox.etc_files(room, hosts, uid, gid).items():
+        hosts = files.text_of("/etc/hosts") or "127.0.0.1 localhost\n::1 localhost"
+        folders = programs.folders(self._layout.data_dir)
+        for name, text in sandbox.etc_files(
+            room, hosts, uid, gid, profile=files.text_of("/etc/profile"), folders=folders
+        ).items():
             files.write_whole(place.etc / name, text, 0o644)
         place.log.mkdir(mode=0o700, exist_ok=True)
         if self._account:  # the API shows logs, and is not root

@@ -5,6 +5,8 @@ the system's programs, a few files of /etc, the interpreter, the home, the direc
 those trees happens to contain the data directory is that hidden in turn.
 """
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from codehub.runtimes.shepherd.spec import Mount, NetworkSpec
@@ -44,7 +46,7 @@ class Room:
     uid: int | None  # None: the platform's own
     home: str  # on the machine
     socket_dir: str  # on the machine
-    etc: str  # on the machine: passwd, group, hosts, hostname
+    etc: str  # on the machine: passwd, group, hosts, hostname, profile
     network: NetworkSpec = NetworkSpec()
     resolv_conf: str | None = None  # None: as on the machine
     tmp_bytes: int = 0  # of /tmp and /dev/shm each; 0: no limit
@@ -63,7 +65,7 @@ def mounts(machine: Machine, room: Room) -> list[Mount]:
     steps = [
         Mount("symlink", path, target) if target else Mount("read-only", path, path) for path, target in machine.system
     ]
-    ours = ["passwd", "group", "hosts", "hostname", *([] if room.resolv_conf is None else ["resolv.conf"])]
+    ours = ["passwd", "group", "hosts", "hostname", "profile", *([] if room.resolv_conf is None else ["resolv.conf"])]
     steps += [Mount("read-only", f"/etc/{name}", f"/etc/{name}") for name in machine.etc if name not in ours]
     steps += [Mount("read-only", f"/etc/{name}", f"{room.etc}/{name}") for name in ours]
     steps += [
@@ -134,9 +136,26 @@ def drop_rights(setpriv: str, uid: int | None) -> list[str]:
     return [setpriv, *who, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
 
 
-def etc_files(room: Room, hosts: str, uid: int, gid: int) -> dict[str, str]:
-    """`whoami` and `hostname` work, and tell nothing about the machine's other users."""
+# A login shell, as IDEs' terminals are, begins with the system's PATH instead of the workspace's.
+PROFILE = """
+# Added by CodeHub, so that its commands are found in every terminal.
+for folder in {folders}; do
+    case ":$PATH:" in *":$folder:"*) ;; *) PATH="$PATH:$folder" ;; esac
+done
+export PATH
+unset folder
+"""
+
+
+def etc_files(
+    room: Room, hosts: str, uid: int, gid: int, *, profile: str = "", folders: Sequence[str] = ()
+) -> dict[str, str]:
+    """`whoami` and `hostname` work, and tell nothing about the machine's other users; commands of `folders` are found.
+
+    `hosts` and `profile` are the machine's own files.
+    """
     return {
+        "profile": profile + PROFILE.format(folders=" ".join(map(shlex.quote, folders))),
         "passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n"
         f"{room.user}:x:{uid}:{gid}::{room.inside_home}:/bin/bash\n"
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
