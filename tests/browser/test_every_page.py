@@ -25,7 +25,7 @@ from codehub.web import entry_pages
 from codehub.web.app import create_app
 from codehub.web.services import Services
 from codehub.wiring.api import open_services
-from codehub.workspaces.errors import RunningLimitError
+from codehub.workspaces.admission import NoPlace, OwnLimit, Running, admitted
 from codehub.workspaces.model import Desired, Workspace
 from codehub.workspaces.service import NewWorkspace
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
@@ -93,7 +93,7 @@ async def furnish(services: Services, clock: ManualClock) -> dict[str, str]:
     for number, (name, state) in enumerate(STATES.items()):
         await clock.advance(0.01)  # the order they are shown in
         template = ("jupyterlab", "terminal")[number % 2]
-        made = await services.workspaces.create(mina, NewWorkspace(name, template, Desired.STANDBY))
+        made = admitted(await services.workspaces.create(mina, NewWorkspace(name, template, Desired.STANDBY)))
         ids[name] = made.id
         values = {"desired_state": "RUNNING", **state, "op_started_at": clock.now() - timedelta(seconds=2)}
         values["desired_at"] = clock.now() - timedelta(seconds=3)
@@ -111,13 +111,14 @@ async def share(services: Services, ids: Mapping[str, str]) -> None:
     for guest in ("jun", LONGEST_NAME):
         await services.entering.share(mina, ids["Week 3: Recursion"], guest)
     await services.entering.arrive("jun", ids["Week 3: Recursion"])
-    made = await services.workspaces.create(jun, NewWorkspace("Group work", "terminal", Desired.STANDBY))
+    made = admitted(await services.workspaces.create(jun, NewWorkspace("Group work", "terminal", Desired.STANDBY)))
     await services.entering.share(jun, made.id, "mina")
 
 
 HOME: dict[str, Any] = {"home_url": "http://localhost:1/"}
 USUAL: dict[str, Any] = {"usual_seconds": 4.2, "position": None, **HOME}
-LIMIT = RunningLimitError("mina has 1 running")
+LIMIT = OwnLimit(1, (Running("robotics", "Robotics"),))
+FULL = NoPlace(100, 0, ())
 LOST = {**ERROR, "reason": "DataLost", "last_error": "its files vanished"}
 Named = Mapping[str, Workspace]
 ENTRIES: Mapping[str, Callable[[Request, Named, datetime], Response]] = {
@@ -129,10 +130,9 @@ ENTRIES: Mapping[str, Callable[[Request, Named, datetime], Response]] = {
     "start": lambda r, w, _: entry_pages.start_needed(r, w["Not yet"], **HOME, mine=False),
     "wrong": lambda r, w, _: entry_pages.went_wrong(r, w["Chatbot"], **HOME),
     "lost": lambda r, w, _: entry_pages.went_wrong(r, replace(w["Chatbot"], error_info=LOST), **HOME),
-    "limit": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], [w["Robotics"]], LIMIT, **HOME),
-    "full": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], [], LIMIT, **HOME),
+    "limit": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], LIMIT, mine=True, **HOME),
+    "full": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], FULL, mine=True, **HOME),
     "missing": lambda r, _w, _: entry_pages.not_found(r, **HOME),
-    "login": lambda r, _w, _: entry_pages.log_in_first(r, **HOME),
     "shared": lambda r, w, _: entry_pages.share_origin(r, w[LONG], **HOME),
     "admin": lambda r, _w, _: entry_pages.admins_stay_out(r, **HOME),
     "misdirected": lambda r, _w, _: misdirected(r),

@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 from codehub.errors import LeaseLostError
 from codehub.reconciler.operations import Operations
 from codehub.runtimes.base import Volume
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Operation, Phase
 from tests.reconciler.test_controller import MINA, House, NullArchives, OneTemplate, build
 from tests.reconciler.test_controller import house as house  # noqa: PLC0414 (a fixture)
@@ -21,7 +22,7 @@ def operations(house: House) -> Operations:
 async def archived(house: House) -> str:
     id_ = await house.create()
     await house.until(id_, Phase.RUNNING)
-    await house.service.request(MINA, id_, Desired.ARCHIVED)
+    admitted(await house.service.request(MINA, id_, Desired.ARCHIVED))
     await house.until(id_, Phase.ARCHIVED)
     return id_
 
@@ -29,7 +30,7 @@ async def archived(house: House) -> str:
 async def test_a_volume_made_late_makes_way_for_what_was_archived(house: House) -> None:
     id_ = await archived(house)
     house.runtime.homes[id_] = Volume(id_, "late-1")
-    await house.service.request(MINA, id_, Desired.RUNNING)
+    admitted(await house.service.request(MINA, id_, Desired.RUNNING))
     w = await house.until(id_, Phase.RUNNING)
     assert house.runtime.homes[id_].restored_from == w.archive_key
     assert ("delete_volume", id_) in house.runtime.calls
@@ -50,7 +51,7 @@ async def test_a_home_that_is_put_aside_while_it_is_stopped_comes_back(house: Ho
     id_ = await house.create()
     before = await house.until(id_, Phase.RUNNING)
     assert before.volume_generation
-    await house.service.request(MINA, id_, Desired.STANDBY)
+    admitted(await house.service.request(MINA, id_, Desired.STANDBY))
     await house.tick()  # it is stopped, and nobody has seen that yet
     await house.runtime.park_volume(id_, before.volume_generation)  # by a leader that came late
     await house.tick(3)

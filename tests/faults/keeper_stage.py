@@ -14,6 +14,7 @@ import asyncpg
 
 from codehub.db import Database
 from codehub.runtimes.layout import Layout
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace
 from tests.archives import trees
@@ -65,7 +66,7 @@ class KeeperStage(Stage):
 
     async def asleep(self) -> tuple[str, dict[bytes, Any]]:
         """A workspace that never ran, and what its home looks like."""
-        made = await self.service.create(MINA, NewWorkspace("lab", "tiny", Desired.STANDBY))
+        made = admitted(await self.service.create(MINA, NewWorkspace("lab", "tiny", Desired.STANDBY)))
         await self.until(made.id, Phase.STANDBY)
         return made.id, await asyncio.to_thread(self._furnish, self.home(made.id))
 

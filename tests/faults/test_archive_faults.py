@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from codehub.runtimes.layout import Layout
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import DataLostError
 from codehub.workspaces.model import Desired, Phase
 from tests.archives import s3, trees
@@ -44,7 +45,7 @@ async def test_a_full_disk_while_archiving_leaves_the_home_and_while_restoring_t
         assert broken.error_info["operation"] == "ARCHIVING"
         stage.limit = None
         await relaunched(stage)
-        await stage.service.recover(MINA, id_)
+        admitted(await stage.service.recover(MINA, id_))
         archived = await stage.until(id_, Phase.ARCHIVED)
 
         stage.limit = SMALL
@@ -57,7 +58,7 @@ async def test_a_full_disk_while_archiving_leaves_the_home_and_while_restoring_t
         assert not stage.home(id_).exists()  # a half one is never startable
         stage.limit = None
         await relaunched(stage)
-        await stage.service.recover(MINA, id_)
+        admitted(await stage.service.recover(MINA, id_))
         await stage.until(id_, Phase.STANDBY)
         await stage.same(id_, picture)
 
@@ -79,7 +80,7 @@ async def test_an_s3_store_that_is_away_or_slow_loses_nothing(
             stage.set(**s3_server.environment(port=wire.port))
             wire.after(100_000, "hang")
             await relaunched(stage)
-            await stage.service.recover(MINA, id_)
+            admitted(await stage.service.recover(MINA, id_))
             await stage.patiently(lambda: stage.service.request(MINA, id_, Desired.ARCHIVED))
             async with asyncio.timeout(PATIENCE):
                 while wire.carried < 100_000:
@@ -106,8 +107,8 @@ async def test_files_removed_behind_its_back_are_told_and_never_replaced_silentl
         assert lost.error_info["reason"] == "DataLost"
         assert not stage.home(id_).exists()
         with pytest.raises(DataLostError, match="minutes old"):
-            await stage.service.recover(MINA, id_)
-        await stage.service.recover(MINA, id_, accept_loss=True)
+            admitted(await stage.service.recover(MINA, id_))
+        admitted(await stage.service.recover(MINA, id_, accept_loss=True))
         await stage.until(id_, Phase.STANDBY)
         await stage.same(id_, picture)
 
@@ -133,7 +134,7 @@ async def test_what_was_edited_after_an_error_is_what_is_archived_next(
                 id_,
             )
         await stage.tend()
-        await stage.service.recover(MINA, id_)
+        admitted(await stage.service.recover(MINA, id_))
         note = stage.home(id_) / "noise"
         await stage.eventually(lambda: _exists(note))  # it was packed where nothing starts, and is taken back
         await stage.until(id_, Phase.STANDBY)

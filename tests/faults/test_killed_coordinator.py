@@ -21,6 +21,7 @@ from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.runtimes.layout import Layout
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import OperationInProgressError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace, Workspaces
@@ -85,13 +86,13 @@ class Stage:
             while True:
                 await self.tend()
                 with contextlib.suppress(OperationInProgressError):
-                    await call()
+                    admitted(await call())
                     return
                 await asyncio.sleep(0.03)
 
     async def life(self) -> None:
         """Everything there is in a workspace's life, with a file that must come through it all."""
-        made = await self.service.create(MINA, NewWorkspace("lab", "tiny"))
+        made = admitted(await self.service.create(MINA, NewWorkspace("lab", "tiny")))
         await self.until(made.id, Phase.RUNNING)
         home = Layout(self.folder / "data").of(made.id).home
         note = home / "note.bin"

@@ -28,6 +28,7 @@ from codehub.roles.api import server_config
 from codehub.web.app import create_app
 from codehub.web.services import Services
 from codehub.wiring.proxy import directing
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Workspace
 from codehub.workspaces.service import NewWorkspace
 
@@ -114,7 +115,7 @@ class Lab:
 
     async def workspace(self, owner: str = "admin", template: str = "terminal") -> Workspace:
         caller = Principal(owner, Role.LEARNER, frozenset())
-        return await self.services.workspaces.create(caller, NewWorkspace("Lab", template, Desired.ARCHIVED))
+        return admitted(await self.services.workspaces.create(caller, NewWorkspace("Lab", template, Desired.ARCHIVED)))
 
     async def put(self, w: Workspace, observed: str, **columns: Any) -> None:
         """As the coordinator would write it."""

@@ -24,6 +24,7 @@ from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureErr
 from codehub.settings import ActivityConfig, CoordinatorConfig, LimitsConfig, TtlConfig
 from codehub.templates.model import Template
 from codehub.workspaces import rules
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace, Workspaces
 from codehub.workspaces.ttl_policy import Timetable
@@ -88,7 +89,7 @@ class House:
         return w
 
     async def create(self, desired: Desired = Desired.RUNNING) -> str:
-        return (await self.service.create(MINA, NewWorkspace("lab", "t", desired))).id
+        return (admitted(await self.service.create(MINA, NewWorkspace("lab", "t", desired)))).id
 
     async def events(self, id_: str) -> list[str]:
         found = await self.service.history(MINA, id_, before=2**62, limit=100)
@@ -145,7 +146,7 @@ async def test_it_sleeps_wakes_is_stored_away_and_comes_back(house: House) -> No
         (Desired.ARCHIVED, Phase.ARCHIVED),
         (Desired.RUNNING, Phase.RUNNING),
     ):
-        _, status = await house.service.request(MINA, id_, wanted)
+        _, status = admitted(await house.service.request(MINA, id_, wanted))
         assert status == 202
         await house.until(id_, phase)
     events = await house.events(id_)
@@ -165,7 +166,7 @@ async def test_a_deleted_one_steps_down_is_archived_and_comes_back_from_the_tras
     await house.service.undelete(MINA, id_)
     w = await house.until(id_, Phase.ARCHIVED)
     assert w.desired_state is Desired.ARCHIVED
-    await house.service.request(MINA, id_, Desired.RUNNING)
+    admitted(await house.service.request(MINA, id_, Desired.RUNNING))
     await house.until(id_, Phase.RUNNING)
 
 
@@ -173,7 +174,7 @@ async def test_deleting_from_error_parks_the_volume_and_undelete_brings_it_back(
     id_ = await house.create()
     await house.until(id_, Phase.RUNNING)
     house.runtime.fail["stop"] = ImageNotFoundError("stuck")
-    await house.service.request(MINA, id_, Desired.STANDBY)
+    admitted(await house.service.request(MINA, id_, Desired.STANDBY))
     await house.until(id_, Phase.ERROR)
     del house.runtime.fail["stop"]
     await house.service.delete(MINA, id_, purge=False)
@@ -217,7 +218,7 @@ async def test_a_failing_operation_is_retried_with_pauses_and_ends_in_error_with
     pauses = [b - a for a, b in itertools.pairwise(attempts)]
     assert pauses == sorted(pauses)
     del house.runtime.fail["start"]
-    await house.service.recover(MINA, id_)
+    admitted(await house.service.recover(MINA, id_))
     await house.until(id_, Phase.RUNNING)
 
 
@@ -269,9 +270,9 @@ async def test_an_ide_that_dies_after_running_well_is_simply_started_again(house
 async def test_a_volume_that_vanishes_is_data_lost_and_never_a_silent_older_copy(house: House) -> None:
     id_ = await house.create()
     await house.until(id_, Phase.RUNNING)
-    await house.service.request(MINA, id_, Desired.ARCHIVED)
+    admitted(await house.service.request(MINA, id_, Desired.ARCHIVED))
     await house.until(id_, Phase.ARCHIVED)
-    await house.service.request(MINA, id_, Desired.STANDBY)
+    admitted(await house.service.request(MINA, id_, Desired.STANDBY))
     await house.until(id_, Phase.STANDBY)
     house.runtime.homes.clear()
     await house.tick()
@@ -285,7 +286,7 @@ async def test_a_container_without_volume_is_an_error(house: House) -> None:
     id_ = await house.create()
     await house.until(id_, Phase.RUNNING)
     house.runtime.homes.clear()
-    await house.service.request(MINA, id_, Desired.RUNNING)  # makes the controller look
+    admitted(await house.service.request(MINA, id_, Desired.RUNNING))  # makes the controller look
     await house.tick()
     w = await house.service.get(MINA, id_)
     assert w.error_info

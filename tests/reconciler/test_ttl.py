@@ -17,6 +17,7 @@ from codehub.reconciler.idle_recheck import Returned
 from codehub.settings import TtlConfig
 from codehub.templates.model import ActivityMode
 from codehub.workspaces import idle_store
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, DesiredBy, Operation, Phase, Workspace
 from codehub.workspaces.service import Details
 from tests.reconciler.test_controller import MINA, House, house
@@ -273,7 +274,7 @@ async def test_after_redis_lost_its_memory_nobody_is_stopped_before_the_proxies_
 
 
 async def wake(late: Evening, id_: str) -> None:
-    await late.service.request(MINA, id_, Desired.RUNNING, by=DesiredBy.WAKE)
+    admitted(await late.service.request(MINA, id_, Desired.RUNNING, by=DesiredBy.WAKE))
 
 
 async def tick(late: Evening, _id: str) -> None:

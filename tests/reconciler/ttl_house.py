@@ -16,6 +16,7 @@ from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.ttl import TtlRunner
 from codehub.settings import ActivityConfig, LimitsConfig, TtlConfig
 from codehub.templates.model import ActivityMode, ActivityProfile, Template
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.idle_store import Idle
 from codehub.workspaces.model import Desired, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace
@@ -108,7 +109,7 @@ class Evening(House):
 
     async def ws(self, template: str = "t", **columns: Any) -> str:
         """One that runs."""
-        made = await self.service.create(MINA, NewWorkspace("lab", template, Desired.RUNNING, **columns))
+        made = admitted(await self.service.create(MINA, NewWorkspace("lab", template, Desired.RUNNING, **columns)))
         await self.until(made.id, Phase.RUNNING)
         return made.id
 

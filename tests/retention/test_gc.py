@@ -18,6 +18,7 @@ from codehub.retention.gc import Collector, Finder
 from codehub.retention.trash import Trash
 from codehub.runtimes.base import Volume
 from codehub.settings import ArchiveConfig, LimitsConfig
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import Filters, NewWorkspace, Workspaces
 from tests.null_runtime import NullRuntime
@@ -41,7 +42,7 @@ class Yard:
     home: pathlib.Path
 
     async def workspace(self) -> str:
-        return (await self.service.create(MINA, NewWorkspace("lab", "t", Desired.STANDBY))).id
+        return (admitted(await self.service.create(MINA, NewWorkspace("lab", "t", Desired.STANDBY)))).id
 
     async def store(self, id_: str, op_id: str, *, epoch: int = 1, listed: bool = True) -> str:
         """A real archive, and its line among the restore points as the controller writes it."""
@@ -129,7 +130,7 @@ async def test_what_somebody_needs_again_meanwhile_stays(yard: Yard) -> None:
     keys = [await yard.store(id_, f"op{number}") for number in range(4)]
     await yard.collector.tick()
     await yard.clock.advance(2 * HOUR)
-    await yard.service.restore(MINA, id_, keys[0])  # chosen at the last moment
+    admitted(await yard.service.restore(MINA, id_, keys[0]))  # chosen at the last moment
     tick = await yard.collector.tick()
     assert (tick.stats["collected"], tick.stats["waiting"]) == (0, 0)
     assert await yard.stored() == set(keys)
@@ -143,7 +144,7 @@ async def test_what_is_condemned_cannot_be_chosen_any_more(yard: Yard) -> None:
         await c.execute("UPDATE orphans SET condemned_at = $1", yard.clock.now())
         await c.execute("DELETE FROM restore_points WHERE archive_key = $1", keys[0])
     with pytest.raises(NotFoundError):
-        await yard.service.restore(MINA, id_, keys[0])
+        admitted(await yard.service.restore(MINA, id_, keys[0]))
     tick = await yard.collector.tick()  # not adopted again, and finished at once
     assert (tick.stats["adopted"], tick.stats["collected"]) == (0, 1)
     assert await yard.stored() == set(keys[1:])

@@ -11,6 +11,7 @@ import pytest
 
 from codehub.command import operator
 from codehub.policy.model import Principal, Role, Scope
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Operation, Workspace
 from codehub.workspaces.service import NewWorkspace
 from tests.virtual_time import ManualClock
@@ -37,7 +38,7 @@ async def mina(site: Site) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def make(site: Site, name: str = "Week 3", owner: str = "mina") -> Workspace:
-    return await site.services.workspaces.create(person(owner), NewWorkspace(name, TEMPLATE, Desired.STANDBY))
+    return admitted(await site.services.workspaces.create(person(owner), NewWorkspace(name, TEMPLATE, Desired.STANDBY)))
 
 
 async def put(site: Site, w: Workspace, **columns: object) -> None:

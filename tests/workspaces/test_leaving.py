@@ -11,6 +11,7 @@ from codehub.errors import CodeHubError, DeactivatedError, NotFoundError
 from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.web.services import Services
 from codehub.workspaces import idle_store
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.leaving import OWNER_DEACTIVATED
 from codehub.workspaces.model import Desired, DesiredBy, Workspace
 from codehub.workspaces.service import NewWorkspace
@@ -32,7 +33,7 @@ async def activate(services: Services, name: str) -> None:
 
 async def made(services: Services, caller: Principal, **columns: Any) -> str:
     """As the controller would have left it."""
-    w = await services.workspaces.create(caller, NewWorkspace("lab", "terminal", Desired.STANDBY))
+    w = admitted(await services.workspaces.create(caller, NewWorkspace("lab", "terminal", Desired.STANDBY)))
     settings = ", ".join(f"{name} = ${place}" for place, name in enumerate(columns, 2))
     async with services.database.connection() as c:
         if settings:
@@ -97,15 +98,15 @@ async def test_nobody_wakes_it_until_its_owner_is_active_again(services: Service
     async with services.database.connection() as c:
         await c.execute("UPDATE workspaces SET observed_status = 'STANDBY' WHERE id = $1", id_)
     with pytest.raises(NotFoundError):
-        await services.entering.wake("jun", id_)
+        admitted(await services.entering.wake("jun", id_))
     assert await services.entering.shared_with(JUN, after=(services.clock.now() - timedelta(days=1), ""), limit=5) == []
     for caller in (MINA, operator()):
         with pytest.raises(DeactivatedError, match="activate them first"):
-            await services.workspaces.request(caller, id_, Desired.RUNNING)
+            admitted(await services.workspaces.request(caller, id_, Desired.RUNNING))
     with pytest.raises(DeactivatedError):
-        await services.workspaces.create(MINA, NewWorkspace("more", "terminal"))
+        admitted(await services.workspaces.create(MINA, NewWorkspace("more", "terminal")))
     await activate(services, "mina")
-    assert (await services.entering.wake("jun", id_)).desired_state is Desired.RUNNING
+    assert (admitted(await services.entering.wake("jun", id_))).desired_state is Desired.RUNNING
 
 
 async def test_what_others_shared_with_them_is_over_and_the_owners_history_says_so(services: Services) -> None:
@@ -128,9 +129,9 @@ async def test_whatever_is_asked_for_in_the_same_moment_nothing_is_left_awake(se
     async def ask(id_: str | None) -> None:
         try:
             if id_ is None:
-                await services.workspaces.create(MINA, NewWorkspace("new", "terminal"))
+                admitted(await services.workspaces.create(MINA, NewWorkspace("new", "terminal")))
             else:
-                await services.workspaces.request(MINA, id_, Desired.RUNNING)
+                admitted(await services.workspaces.request(MINA, id_, Desired.RUNNING))
         except CodeHubError as e:
             assert e.code in {"USER_DEACTIVATED", "RUNNING_LIMIT"}  # noqa: PT017
 

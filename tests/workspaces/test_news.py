@@ -12,6 +12,7 @@ from codehub.db import Database
 from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.web.services import Services
 from codehub.workspaces import routing, store
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import NewWorkspace
 from tests.servers import TestServers
@@ -90,7 +91,7 @@ async def test_nor_do_a_thousand_short_ones(database: Database, servers: TestSer
 async def test_all_that_is_new_is_read_however_often_one_workspace_changed(services: Services) -> None:
     await services.people.create_user(operator(), "mina", Role.LEARNER)
     mina = Principal("mina", Role.LEARNER, ALL_SCOPES)
-    w = await services.workspaces.create(mina, NewWorkspace("lab", "terminal", Desired.STANDBY))
+    w = admitted(await services.workspaces.create(mina, NewWorkspace("lab", "terminal", Desired.STANDBY)))
     relay = services.relay
     while await relay._read():
         pass

@@ -6,6 +6,7 @@ import pytest
 
 from codehub.errors import NotFoundError
 from codehub.policy.model import ALL_SCOPES, Principal, Role
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import DataLostError, OperationInProgressError, RunningLimitError, WorkspaceDeletedError
 from codehub.workspaces.model import Desired, Health, Phase, RestorePoint
 from tests.reconciler.test_controller import MINA, House, house
@@ -22,11 +23,11 @@ async def archived(house: House, id_: str, times: int = 1) -> list[str]:
     """Sent to the archive and back, over and over; the keys, oldest first."""
     keys = []
     for _ in range(times):
-        await house.service.request(MINA, id_, Desired.ARCHIVED)
+        admitted(await house.service.request(MINA, id_, Desired.ARCHIVED))
         w = await house.until(id_, Phase.ARCHIVED)
         assert w.archive_key
         keys.append(w.archive_key)
-        await house.service.request(MINA, id_, Desired.STANDBY)
+        admitted(await house.service.request(MINA, id_, Desired.STANDBY))
         await house.until(id_, Phase.STANDBY)
     return keys
 
@@ -45,10 +46,10 @@ async def test_going_back_archives_what_is_there_first_and_then_runs_again(house
     id_ = await house.create()
     await house.until(id_, Phase.RUNNING)
     first, second = await archived(house, id_, 2)
-    await house.service.request(MINA, id_, Desired.RUNNING)
+    admitted(await house.service.request(MINA, id_, Desired.RUNNING))
     await house.until(id_, Phase.RUNNING)
     house.runtime.calls.clear()
-    asked = await house.service.restore(MINA, id_, first)
+    asked = admitted(await house.service.restore(MINA, id_, first))
     assert (asked.restore_from, asked.desired_state) == (first, Desired.RUNNING)
     await house.tick()
     w = await house.until(id_, Phase.RUNNING, ticks=12)
@@ -69,9 +70,9 @@ async def test_an_archived_one_comes_back_asleep_from_the_point_that_was_chosen(
     id_ = await house.create()
     await house.until(id_, Phase.RUNNING)
     first, _ = await archived(house, id_, 2)
-    await house.service.request(MINA, id_, Desired.ARCHIVED)
+    admitted(await house.service.request(MINA, id_, Desired.ARCHIVED))
     await house.until(id_, Phase.ARCHIVED)
-    await house.service.restore(MINA, id_, first)
+    admitted(await house.service.restore(MINA, id_, first))
     await house.tick()
     w = await house.until(id_, Phase.STANDBY)
     assert (w.archive_key, w.desired_state) == (first, Desired.STANDBY)
@@ -84,17 +85,17 @@ async def test_what_may_not_be_gone_back_to_is_refused(house: House) -> None:
     (key,), (others,) = await archived(house, id_), await archived(house, other)
     for wrong in ("no-such-key", others, f"{id_}/../{other}"):
         with pytest.raises(NotFoundError):
-            await house.service.restore(MINA, id_, wrong)
+            admitted(await house.service.restore(MINA, id_, wrong))
     with pytest.raises(NotFoundError):
-        await house.service.restore(JUN, id_, key)
-    await house.service.request(MINA, id_, Desired.RUNNING)
+        admitted(await house.service.restore(JUN, id_, key))
+    admitted(await house.service.request(MINA, id_, Desired.RUNNING))
     await house.controller.tick()
     with pytest.raises(OperationInProgressError):
-        await house.service.restore(MINA, id_, key)
+        admitted(await house.service.restore(MINA, id_, key))
     await house.until(id_, Phase.RUNNING)
     await house.service.delete(MINA, id_, purge=False)
     with pytest.raises(WorkspaceDeletedError):
-        await house.service.restore(MINA, id_, key)
+        admitted(await house.service.restore(MINA, id_, key))
 
 
 async def test_files_that_were_lost_are_told_with_the_age_of_what_is_left(house: House) -> None:
@@ -107,9 +108,9 @@ async def test_files_that_were_lost_are_told_with_the_age_of_what_is_left(house:
     assert w.error_info["reason"] == "DataLost"
     await house.clock.advance(timedelta(days=3).total_seconds())
     with pytest.raises(DataLostError, match="3 days old") as refused:
-        await house.service.recover(MINA, id_)
+        admitted(await house.service.recover(MINA, id_))
     assert refused.value.extra["archive_key"] == newest
-    await house.service.restore(MINA, id_, old)  # the person chose another one: that is accepting the loss
+    admitted(await house.service.restore(MINA, id_, old))  # the person chose another one: that is accepting the loss
     await house.tick()
     w = await house.until(id_, Phase.STANDBY)
     assert (w.archive_key, w.health_status) == (old, Health.OK)
@@ -119,7 +120,7 @@ async def test_going_back_out_of_an_error_passes_the_running_limit(house: House)
     id_ = await house.create()
     await house.until(id_, Phase.RUNNING)
     (key,) = await archived(house, id_)
-    await house.service.request(MINA, id_, Desired.RUNNING)
+    admitted(await house.service.request(MINA, id_, Desired.RUNNING))
     await house.until(id_, Phase.RUNNING)
     del house.runtime.homes[id_]
     house.runtime.running.clear()
@@ -127,4 +128,4 @@ async def test_going_back_out_of_an_error_passes_the_running_limit(house: House)
     for _ in range(2):  # others take the two places
         await house.until(await house.create(), Phase.RUNNING)
     with pytest.raises(RunningLimitError):
-        await house.service.restore(MINA, id_, key)
+        admitted(await house.service.restore(MINA, id_, key))

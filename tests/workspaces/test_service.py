@@ -12,6 +12,7 @@ from codehub.errors import CodeHubError, NotFoundError
 from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.settings import LimitsConfig
 from codehub.templates.model import Template
+from codehub.workspaces.admission import Refused, admitted
 from codehub.workspaces.errors import (
     DataLostError,
     InErrorError,
@@ -59,7 +60,8 @@ def new(name: str = "lab", desired: Desired = Desired.RUNNING) -> NewWorkspace:
 
 async def outcomes(*calls: Any) -> Counter[str]:
     results = await asyncio.gather(*calls, return_exceptions=True)
-    return Counter(type(r).__name__ if isinstance(r, BaseException) else "ok" for r in results)
+    refused = (BaseException, Refused)
+    return Counter(type(r).__name__ if isinstance(r, refused) else "ok" for r in results)
 
 
 async def test_two_hundred_starts_at_limit_one_hundred_give_exactly_one_hundred(
@@ -67,18 +69,18 @@ async def test_two_hundred_starts_at_limit_one_hundred_give_exactly_one_hundred(
 ) -> None:
     s = await service(database, clock, max_running_global=100, max_running_per_user=0)
     callers = [Principal(f"p{n}", Role.LEARNER, ALL_SCOPES) for n in range(200)]
-    made = [await s.create(caller, new(desired=Desired.STANDBY)) for caller in callers]
+    made = [admitted(await s.create(caller, new(desired=Desired.STANDBY))) for caller in callers]
     pairs = zip(callers, made, strict=True)
     counts = await outcomes(*(s.request(caller, w.id, Desired.RUNNING) for caller, w in pairs))
-    assert counts == {"ok": 100, "RunningLimitError": 100}
+    assert counts == {"ok": 100, "NoPlace": 100}
 
 
 async def test_the_limit_of_one_person_is_exact_over_create_start_recover(
     database: Database, clock: ManualClock
 ) -> None:
     s = await service(database, clock, max_running_per_user=3)
-    asleep = [await s.create(MINA, new(desired=Desired.STANDBY)) for _ in range(10)]
-    broken = [await s.create(MINA, new(desired=Desired.STANDBY)) for _ in range(10)]
+    asleep = [admitted(await s.create(MINA, new(desired=Desired.STANDBY))) for _ in range(10)]
+    broken = [admitted(await s.create(MINA, new(desired=Desired.STANDBY))) for _ in range(10)]
     for w in broken:
         await set_row(database, w.id, desired_state="RUNNING", health_status="ERROR", error_info={"reason": "Timeout"})
     counts = await outcomes(
@@ -86,14 +88,14 @@ async def test_the_limit_of_one_person_is_exact_over_create_start_recover(
         *(s.request(MINA, w.id, Desired.RUNNING) for w in asleep),
         *(s.recover(MINA, w.id) for w in broken),
     )
-    assert counts == {"ok": 3, "RunningLimitError": 27}
+    assert counts == {"ok": 3, "OwnLimit": 27}
 
 
 async def test_what_is_refused_creates_nothing_and_says_what_runs(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock, max_running_per_user=1)
-    first = await s.create(MINA, new("first"))
+    first = admitted(await s.create(MINA, new("first")))
     with pytest.raises(RunningLimitError) as caught:
-        await s.create(MINA, new("second"))
+        admitted(await s.create(MINA, new("second")))
     assert caught.value.extra["running"] == [{"id": first.id, "name": "first"}]
     assert len(await s.page(MINA, Filters(), after=(clock.now() - timedelta(days=1), ""), limit=10)) == 1
 
@@ -105,18 +107,18 @@ async def test_zero_means_no_limit(database: Database, clock: ManualClock) -> No
 
 async def test_one_that_runs_may_be_asked_to_run_at_the_limit(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock, max_running_per_user=1)
-    w = await s.create(MINA, new())
+    w = admitted(await s.create(MINA, new()))
     await set_row(database, w.id, observed_status="RUNNING")
-    changed, status = await s.request(MINA, w.id, Desired.RUNNING)
+    changed, status = admitted(await s.request(MINA, w.id, Desired.RUNNING))
     assert (status, changed.desired_by) == (200, DesiredBy.USER)
 
 
 async def test_a_wish_that_is_already_so_is_still_recorded(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
-    w = await s.create(MINA, new())
+    w = admitted(await s.create(MINA, new()))
     await set_row(database, w.id, observed_status="RUNNING", desired_state="STANDBY", desired_by="ttl")
     await clock.advance(60)
-    changed, status = await s.request(MINA, w.id, Desired.RUNNING)
+    changed, status = admitted(await s.request(MINA, w.id, Desired.RUNNING))
     assert status == 200
     assert (changed.desired_state, changed.desired_by) == (Desired.RUNNING, DesiredBy.USER)
     assert changed.desired_at == clock.now()
@@ -124,7 +126,7 @@ async def test_a_wish_that_is_already_so_is_still_recorded(database: Database, c
 
 async def test_an_operation_under_way_is_not_interrupted(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
-    w = await s.create(MINA, new(desired=Desired.STANDBY))
+    w = admitted(await s.create(MINA, new(desired=Desired.STANDBY)))
     await set_row(database, w.id, op_id="x", operation="PROVISIONING")
     for call in (s.request(MINA, w.id, Desired.ARCHIVED), s.delete(MINA, w.id, purge=False)):
         with pytest.raises(OperationInProgressError, match="provisioning is under way"):
@@ -133,28 +135,28 @@ async def test_an_operation_under_way_is_not_interrupted(database: Database, clo
 
 async def test_in_error_only_recovering_and_deleting_are_possible(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
-    w = await s.create(MINA, new(desired=Desired.STANDBY))
+    w = admitted(await s.create(MINA, new(desired=Desired.STANDBY)))
     with pytest.raises(NotInErrorError):
-        await s.recover(MINA, w.id)
+        admitted(await s.recover(MINA, w.id))
     await set_row(database, w.id, health_status="ERROR", error_info={"reason": "Timeout"})
     with pytest.raises(InErrorError, match="stopped by Timeout"):
-        await s.request(MINA, w.id, Desired.RUNNING)
-    assert (await s.recover(MINA, w.id)).error_info is None
+        admitted(await s.request(MINA, w.id, Desired.RUNNING))
+    assert (admitted(await s.recover(MINA, w.id))).error_info is None
     await set_row(database, w.id, health_status="ERROR", error_info={"reason": "Timeout"})
     assert (await s.delete(MINA, w.id, purge=False)).deleted_at
 
 
 async def test_one_that_is_being_deleted_cannot_be_recovered(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
-    w = await s.create(MINA, new(desired=Desired.STANDBY))
+    w = admitted(await s.create(MINA, new(desired=Desired.STANDBY)))
     await set_row(database, w.id, health_status="ERROR", observed_status="RUNNING", op_id="op", operation="DELETING")
     with pytest.raises(OperationInProgressError):
-        await s.recover(MINA, w.id)
+        admitted(await s.recover(MINA, w.id))
 
 
 async def test_deleting_again_tries_a_deletion_again_that_failed(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
-    w = await s.create(MINA, new(desired=Desired.STANDBY))
+    w = admitted(await s.create(MINA, new(desired=Desired.STANDBY)))
     await s.delete(MINA, w.id, purge=False)
     await set_row(database, w.id, health_status="ERROR", error_info={"reason": "Timeout"}, attention_at=None)
     assert (await s.delete(MINA, w.id, purge=False)).attention_at == clock.now()
@@ -162,20 +164,20 @@ async def test_deleting_again_tries_a_deletion_again_that_failed(database: Datab
 
 async def test_lost_data_is_recovered_only_by_somebody_who_knows(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
-    w = await s.create(MINA, new(desired=Desired.STANDBY))
+    w = admitted(await s.create(MINA, new(desired=Desired.STANDBY)))
     await set_row(database, w.id, health_status="ERROR", error_info={"reason": "DataLost"}, archive_key="k")
     with pytest.raises(DataLostError, match="without what was done since"):
-        await s.recover(MINA, w.id)
-    assert (await s.recover(MINA, w.id, accept_loss=True)).archive_key == "k"
+        admitted(await s.recover(MINA, w.id))
+    assert (admitted(await s.recover(MINA, w.id, accept_loss=True))).archive_key == "k"
 
 
 async def test_deleting_again_is_fine_and_a_deleted_one_takes_no_wishes(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
-    w = await s.create(MINA, new())
+    w = admitted(await s.create(MINA, new()))
     first = await s.delete(MINA, w.id, purge=False)
     assert (await s.delete(MINA, w.id, purge=False)).deleted_at == first.deleted_at
     with pytest.raises(WorkspaceDeletedError):
-        await s.request(MINA, w.id, Desired.RUNNING)
+        admitted(await s.request(MINA, w.id, Desired.RUNNING))
     assert (await s.get(MINA, w.id)).deleted_at  # still readable
     after = (clock.now() - timedelta(days=1), "")
     assert [x.id for x in await s.page(MINA, Filters(deleted=True), after=after, limit=5)] == [w.id]
@@ -190,7 +192,7 @@ async def test_somebody_elses_workspace_is_not_there_and_an_admin_sees_it(
     database: Database, clock: ManualClock
 ) -> None:
     s = await service(database, clock)
-    w = await s.create(MINA, new())
+    w = admitted(await s.create(MINA, new()))
     calls = (
         lambda c: s.get(c, w.id),
         lambda c: s.request(c, w.id, Desired.RUNNING),
@@ -219,7 +221,7 @@ async def test_a_malformed_id_is_like_an_unknown_one(database: Database, clock: 
 
 async def test_only_what_is_named_changes(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
-    w = await s.create(MINA, NewWorkspace("lab", "t", Desired.STANDBY, 60, 120))
+    w = admitted(await s.create(MINA, NewWorkspace("lab", "t", Desired.STANDBY, 60, 120)))
     until = clock.now() + timedelta(hours=1)
     changed: Workspace = await s.change(MINA, w.id, Details(name="week 3", keep_awake_until=until))
     assert (changed.name, changed.standby_ttl_seconds, changed.keep_awake_until) == ("week 3", 60, until)

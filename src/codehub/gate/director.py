@@ -31,6 +31,7 @@ from codehub.proxy.server import Engine
 from codehub.templates.loader import Templates
 from codehub.templates.model import ActivityProfile, WakeOn
 from codehub.workspaces.access import Entering
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.routing import Entry
 from codehub.workspaces.ttl_policy import Timetable
 
@@ -318,7 +319,7 @@ class WorkspaceDirector:
                 return error_responses.WAITING
             if found is Outcome.WAKE:
                 try:
-                    await self._entering.wake(entrant.person, route.entry.id)
+                    admitted(await self._entering.wake(entrant.person, route.entry.id))
                 except CodeHubError as e:
                     return answers.problem(502, e.detail, e.code)
             while isinstance(judged := self._judge(route, entrant, head), Outcome):

@@ -25,6 +25,7 @@ from codehub.web import dashboard_view
 from codehub.web.forms import Form, Posted
 from codehub.web.rendering import render
 from codehub.web.services import Services, services_of
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import OperationInProgressError
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import Details, NewWorkspace
@@ -113,7 +114,7 @@ async def create(request: Request, caller: Person, form: Posted) -> Response:
     try:
         new = NewWorkspace(_name(form), form.get("template", ""))
         await spend_creation(request, caller, "workspace")
-        made = await services.workspaces.create(caller, new)
+        made = admitted(await services.workspaces.create(caller, new))
     except CodeHubError as e:
         typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
         return _back("/", problem=_code(e), **typed)
@@ -159,7 +160,7 @@ async def _patiently(services: Services, act: Callable[[], Awaitable[Any]]) -> N
     deadline = services.clock.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            await act()
+            admitted(await act())
         except OperationInProgressError:
             if services.clock.monotonic() >= deadline:
                 raise
@@ -209,8 +210,8 @@ async def _rename(services: Services, caller: Principal, id_: str, form: Form) -
     await services.workspaces.change(caller, id_, Details(name=_name(form)))
 
 
-async def _recover(services: Services, caller: Principal, id_: str, form: Form) -> None:
-    await services.workspaces.recover(caller, id_, accept_loss=form.get("accept_loss") == "yes")
+async def _recover(services: Services, caller: Principal, id_: str, form: Form) -> Any:
+    return await services.workspaces.recover(caller, id_, accept_loss=form.get("accept_loss") == "yes")
 
 
 async def _purge(services: Services, caller: Principal, id_: str, form: Form) -> None:
@@ -220,8 +221,8 @@ async def _purge(services: Services, caller: Principal, id_: str, form: Form) ->
     await services.workspaces.delete(caller, id_, purge=True)
 
 
-async def _restore(services: Services, caller: Principal, id_: str, form: Form) -> None:
-    await services.workspaces.restore(caller, id_, form.get("archive_key", ""))
+async def _restore(services: Services, caller: Principal, id_: str, form: Form) -> Any:
+    return await services.workspaces.restore(caller, id_, form.get("archive_key", ""))
 
 
 async def _share(services: Services, caller: Principal, id_: str, form: Form) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from codehub.auth.service import FROM_THE_START
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
 from codehub.http import rules
 from codehub.http.access import require_login, spend_change
@@ -18,12 +17,10 @@ from codehub.web import entry_pages as pages
 from codehub.web import forms, handover
 from codehub.web.handover import begin_url, go, holder, host_of, logged_in, own_workspace, safe_next
 from codehub.web.services import services_of
-from codehub.workspaces.errors import RunningLimitError
+from codehub.workspaces.admission import Refused
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
-from codehub.workspaces.service import Filters
 
 router = APIRouter(include_in_schema=False)
-LISTED = 20  # workspaces that run, named on the page about the limit
 ACTIONS = ("start", "restore", "recover", "stop")
 MOVING = {Operation.STARTING, Operation.RESTORING, Operation.PROVISIONING, Operation.STOPPING, Operation.ARCHIVING}
 
@@ -75,11 +72,12 @@ async def _show(request: Request, id_: str, person: str) -> Response:
     try:
         w = await services.entering.visit(person, id_)
         if w.phase is Phase.STANDBY and not request.state.head and not rules.looks_ahead(request.headers):
-            w = await services.entering.wake(person, id_)
+            outcome = await services.entering.wake(person, id_)
+            if isinstance(outcome, Refused):
+                return pages.over_limit(request, w, outcome, home_url=home_url, mine=w.owner == person)
+            w = outcome
     except NotFoundError:
         return pages.not_found(request, home_url=home_url)
-    except RunningLimitError as e:
-        return await _over_limit(request, w, e, person)
     if w.phase is Phase.ERROR:
         return pages.went_wrong(request, w, home_url=home_url, mine=w.owner == person)
     if w.desired_state is not Desired.RUNNING and w.operation not in MOVING:
@@ -132,30 +130,27 @@ async def act(request: Request, id: str) -> Response:  # noqa: A002
         raise InvalidRequestError(f"must be one of {', '.join(ACTIONS)}", field="action")
     back = go(safe_next(next_, id))
     if w.owner != person:
-        await services.entering.wake(person, id)
-        return back
+        outcome: Any = await services.entering.wake(person, id)
+        return _refused(request, w, outcome, person) or back
     caller = _as_owner(request, person)
     await spend_change(request, caller)
     try:
         if action == "recover":
-            await services.workspaces.recover(caller, id)
+            outcome = await services.workspaces.recover(caller, id)
         else:
             wanted = Desired.STANDBY if action == "stop" else Desired.RUNNING
-            await services.workspaces.request(caller, id, wanted)
-    except RunningLimitError as e:
-        return await _over_limit(request, w, e, person)
+            outcome = await services.workspaces.request(caller, id, wanted)
     except CodeHubError as e:
         if e.status >= 500:
             raise
-        # The page they come back to says how it stands.
-    return back
+        return back  # that page says how it stands
+    return _refused(request, w, outcome, person) or back
 
 
-async def _over_limit(request: Request, w: Workspace, problem: RunningLimitError, person: str) -> Response:
-    """With what runs now, for whoever could make room."""
-    caller, filters = _as_owner(request, person), Filters(owner=person, phase=Phase.RUNNING)
-    running = await services_of(request).workspaces.page(caller, filters, after=FROM_THE_START, limit=LISTED)
-    return pages.over_limit(request, w, running, problem, home_url=_home(request))
+def _refused(request: Request, w: Workspace, outcome: object, person: str) -> Response | None:
+    if not isinstance(outcome, Refused):
+        return None
+    return pages.over_limit(request, w, outcome, home_url=_home(request), mine=w.owner == person)
 
 
 def _as_owner(request: Request, person: str) -> Principal:

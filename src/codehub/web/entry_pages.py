@@ -4,16 +4,16 @@ Called by `entry`; shown on the workspace's own origin, so the way home is an ad
 without JavaScript, by forms and by a page that loads itself again; `static/waking.js` makes the waking one follow live.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from codehub.errors import CodeHubError
 from codehub.web import presentation
 from codehub.web.rendering import render, words_for
+from codehub.workspaces.admission import OwnLimit, Refused
 from codehub.workspaces.model import Operation, Phase, Workspace
 
 RELOAD_SECONDS = 2  # without JavaScript
@@ -86,12 +86,22 @@ def went_wrong(request: Request, w: Workspace, *, home_url: str, mine: bool = Tr
     )
 
 
-def over_limit(
-    request: Request, w: Workspace, running: Sequence[Workspace], _problem: CodeHubError, *, home_url: str
-) -> Response:
-    """`running`: the visitor's. They are put to sleep on the dashboard: this page's origin has no rights over them."""
-    others = [other for other in running if other.id != w.id]
-    return render(request, "entry_limit.html", 502, home_url=home_url, w=w, running=others, here=_here(request))
+def over_limit(request: Request, w: Workspace, refused: Refused, *, home_url: str, mine: bool) -> Response:
+    """What runs is put to sleep on the dashboard: this page's origin has no rights over it. Guests do not see it."""
+    running = [other for other in refused.running if mine and other.id != w.id]
+    own = isinstance(refused, OwnLimit)
+    kind = ("mine" if mine else "theirs") if own else "all"
+    return render(
+        request,
+        "entry_limit.html",
+        502,
+        home_url=home_url,
+        w=w,
+        kind=kind,
+        limit=refused.limit,
+        running=running,
+        here=_here(request),
+    )
 
 
 def not_found(request: Request, *, home_url: str) -> Response:
@@ -105,10 +115,6 @@ def share_origin(request: Request, w: Workspace, *, home_url: str) -> Response:
 
 def admins_stay_out(request: Request, *, home_url: str) -> Response:
     return render(request, "entry_note.html", 403, home_url=home_url, kind="admin")
-
-
-def log_in_first(request: Request, *, home_url: str) -> Response:
-    return render(request, "entry_note.html", 401, home_url=home_url, kind="login")
 
 
 def _here(request: Request) -> str:

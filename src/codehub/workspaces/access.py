@@ -15,6 +15,7 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.model import Principal, Role
 from codehub.settings import LimitsConfig
 from codehub.workspaces import store
+from codehub.workspaces.admission import Refused
 from codehub.workspaces.errors import NotIsolatedError, OwnsItAlreadyError, ShareLimitError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import Workspaces
@@ -69,7 +70,7 @@ class Entering:
             return True
         return self._isolated and bool(await c.fetchval(sql.is_guest, w.id, person))
 
-    async def wake(self, person: str, id_: str) -> Workspace:
+    async def wake(self, person: str, id_: str) -> Workspace | Refused:
         """Ask a sleeping one to run, once: whoever comes while that wish stands only finds it."""
         w = await self.visit(person, id_)
         asleep = w.phase is Phase.STANDBY and w.operation is Operation.NONE and w.desired_state is not Desired.RUNNING

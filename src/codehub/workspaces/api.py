@@ -20,6 +20,7 @@ from codehub.runtimes.base import Runtime
 from codehub.settings import Settings
 from codehub.workspaces import events
 from codehub.workspaces.access import Entering
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Phase, Workspace
 from codehub.workspaces.service import UNSET, Details, Filters, NewWorkspace, Workspaces
 from codehub.workspaces.ttl_policy import Timetable
@@ -95,7 +96,7 @@ def _desired(word: str) -> Desired:
 async def create_workspace(request: Request, caller: LoggedIn, workspace: WorkspaceIn) -> WorkspaceDetail:
     await spend_creation(request, caller, "workspace")
     wanted = {**workspace.model_dump(), "desired_state": _desired(workspace.desired_state)}
-    return await detail(request, await _service(request).create(caller, NewWorkspace(**wanted)))
+    return await detail(request, admitted(await _service(request).create(caller, NewWorkspace(**wanted))))
 
 
 @router.get("/workspaces")
@@ -144,7 +145,7 @@ async def change_workspace(
         named["keep_awake_until"] = _as_far_as_allowed(request, keep)
     w = await service.get(caller, id)
     if change.desired_state:
-        w, response.status_code = await service.request(caller, id, _desired(change.desired_state))
+        w, response.status_code = admitted(await service.request(caller, id, _desired(change.desired_state)))
     if named:
         w = await service.change(caller, id, _details(named))
     return await detail(request, w)
@@ -180,7 +181,7 @@ async def recover_workspace(
 ) -> WorkspaceDetail:
     """Clear an error; what is observed next decides the rest."""
     accept = how.accept_loss if how else False
-    return await detail(request, await _service(request).recover(caller, id, accept_loss=accept))
+    return await detail(request, admitted(await _service(request).recover(caller, id, accept_loss=accept)))
 
 
 @router.get("/workspaces/{id}/history", responses=documented(404))

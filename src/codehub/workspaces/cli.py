@@ -14,6 +14,7 @@ from codehub.command import operator, reached_at, with_services
 from codehub.errors import CodeHubError, InvalidRequestError
 from codehub.policy.model import Principal, Role
 from codehub.web.services import Services
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import OperationInProgressError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import Details, Filters, NewWorkspace
@@ -58,7 +59,7 @@ def create(
         person = await services.people.get_user(operator(), owner)
         caller = Principal(person.name, Role(person.role), operator().scopes)
         desired = Desired.RUNNING if start else Desired.STANDBY
-        w = await services.workspaces.create(caller, NewWorkspace(name, template, desired))
+        w = admitted(await services.workspaces.create(caller, NewWorkspace(name, template, desired)))
         typer.echo(w.id)
         if wait:
             await until(services, w.id, {Phase(desired)})
@@ -136,7 +137,7 @@ def recover(
 
     async def work(services: Services) -> None:
         w = await find(services, which)
-        await services.workspaces.recover(operator(), w.id, accept_loss=accept_loss)
+        admitted(await services.workspaces.recover(operator(), w.id, accept_loss=accept_loss))
         typer.echo("Recovered; what is found next decides the rest.")
 
     with_services(work)
@@ -223,7 +224,7 @@ async def patiently(call: Callable[[], Awaitable[object]]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
-                await call()
+                admitted(await call())
             except OperationInProgressError:
                 await SystemClock().sleep(0.3)
             else:

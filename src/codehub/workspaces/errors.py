@@ -55,12 +55,6 @@ class ShareLimitError(CodeHubError):
     title = "Shared too often"
 
 
-class UnknownTemplateError(CodeHubError):
-    code = "INVALID_REQUEST"
-    status = 400
-    title = "The request is not valid"
-
-
 class OwnsItAlreadyError(CodeHubError):
     code = "OWNS_IT_ALREADY"
     status = 409

@@ -19,6 +19,7 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.model import Principal
 from codehub.settings import Settings
 from codehub.workspaces import downloads
+from codehub.workspaces.admission import admitted
 from codehub.workspaces.api import Id, WorkspaceDetail, detail
 from codehub.workspaces.model import RestorePoint
 from codehub.workspaces.service import Workspaces
@@ -95,7 +96,7 @@ async def list_restore_points(
 @router.post("/workspaces/{id}/restore", status_code=202, responses=documented(404, 409, 413, 429))
 async def restore_workspace(request: Request, caller: LoggedIn, id: Id, how: RestoreIn) -> WorkspaceDetail:  # noqa: A002
     """Go back to a restore point. What is there now is archived first: one can come back from going back."""
-    return await detail(request, await provide.get(request, Workspaces).restore(caller, id, how.archive_key))
+    return await detail(request, admitted(await provide.get(request, Workspaces).restore(caller, id, how.archive_key)))
 
 
 @router.get(

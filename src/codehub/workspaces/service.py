@@ -17,13 +17,13 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.model import Principal
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
-from codehub.workspaces import rules, store
+from codehub.workspaces import admission, rules, store
+from codehub.workspaces.admission import Admitted, Refused
 from codehub.workspaces.errors import (
     DataLostError,
     InErrorError,
     NotInErrorError,
     OperationInProgressError,
-    RunningLimitError,
     WorkspaceDeletedError,
     WorkspaceLimitError,
 )
@@ -150,7 +150,7 @@ class Workspaces:
 
     # --- wishing
 
-    async def create(self, caller: Principal, new: NewWorkspace) -> Workspace:
+    async def create(self, caller: Principal, new: NewWorkspace) -> Workspace | Refused:
         self._templates.require(new.template)
         _check_name(new.name)
         id_, now = ids.new(), self._clock.now()
@@ -159,7 +159,8 @@ class Workspaces:
             await self._check_count(c, caller)
             if new.desired_state is Desired.RUNNING:
                 _check_owner(caller.name, active=await c.fetchval(sql.hold_owner, caller.name))
-                await self._check_limit(c, caller.name, id_)
+                if isinstance(outcome := await self._admit(c, caller.name, id_), Refused):
+                    return outcome
             made = await store.update(
                 c,
                 sql.add,
@@ -174,34 +175,37 @@ class Workspaces:
 
     async def request(
         self, caller: Principal, id_: str, wanted: Desired, *, by: DesiredBy | None = None
-    ) -> tuple[Workspace, int]:
+    ) -> tuple[Workspace, int] | Refused:
         """Ask for a state. 202: it will be; 200: it is so already. The wish is recorded; history has what is new."""
         async with self._database.transaction() as c:
             w = await self._lock(c, caller, id_)
             who = by or (DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN)
             return await self._wish(c, w, wanted, who, caller.name)
 
-    async def wake(self, person: str, id_: str) -> Workspace:
+    async def wake(self, person: str, id_: str) -> Workspace | Refused:
         """For somebody who came to a sleeping workspace and may enter it. Of many who come at once one wakes it."""
         async with self._database.transaction() as c:
             w = await store.lock(c, id_)
             if w is None or w.phase is not Phase.STANDBY or w.desired_state is Desired.RUNNING:
                 return w or _missing(id_)
-            woken, _ = await self._wish(c, w, Desired.RUNNING, DesiredBy.WAKE, person)
+            outcome = await self._wish(c, w, Desired.RUNNING, DesiredBy.WAKE, person)
+        if isinstance(outcome, Refused):
+            return outcome
         metrics.WAKES.inc()
-        return woken
+        return outcome[0]
 
     async def _wish(
         self, c: Connection, w: Workspace, wanted: Desired, by: DesiredBy, actor: str
-    ) -> tuple[Workspace, int]:
+    ) -> tuple[Workspace, int] | Refused:
         now = self._clock.now()
         judged = rules.verdict(w, wanted)
         if judged.code:
             raise REFUSALS[judged.code](_refusal(w, judged.code))
         if wanted is Desired.RUNNING:
             _check_owner(w.owner, active=await c.fetchval(sql.owner_is_active, w.owner))
-        if wanted is Desired.RUNNING and not rules.counts_as_running(w):
-            await self._check_limit(c, w.owner, w.id)
+        counts = wanted is Desired.RUNNING and not rules.counts_as_running(w)
+        if counts and isinstance(outcome := await self._admit(c, w.owner, w.id), Refused):
+            return outcome
         changed = await store.update(c, sql.wish, w.id, wanted, by, now)
         assert changed  # noqa: S101 (the row is locked)
         if wanted is not w.desired_state:
@@ -258,7 +262,7 @@ class Workspaces:
             await c.execute(sql.wake_controller)
         return changed
 
-    async def recover(self, caller: Principal, id_: str, *, accept_loss: bool = False) -> Workspace:
+    async def recover(self, caller: Principal, id_: str, *, accept_loss: bool = False) -> Workspace | Refused:
         """Clear an error; the next observation decides the rest."""
         now = self._clock.now()
         async with self._database.transaction() as c:
@@ -271,15 +275,16 @@ class Workspaces:
             if lost and not accept_loss:
                 point = await store.find_point(c, id_, w.archive_key)
                 raise DataLostError(_loss(w, point, now), archive_key=w.archive_key)
-            if w.desired_state is Desired.RUNNING:
-                await self._check_limit(c, w.owner, id_)
+            counts = w.desired_state is Desired.RUNNING
+            if counts and isinstance(outcome := await self._admit(c, w.owner, id_), Refused):
+                return outcome
             changed = await store.update(c, sql.mark_recovered, id_, now, w.archive_key)
             assert changed  # noqa: S101 (the row is locked)
             await store.note(c, id_, now, Change(caller.name, "recover", "asked for", w.phase, changed.phase))
             await c.execute(sql.wake_controller)
         return changed
 
-    async def restore(self, caller: Principal, id_: str, archive_key: str) -> Workspace:
+    async def restore(self, caller: Principal, id_: str, archive_key: str) -> Workspace | Refused:
         """Go back to a restore point. What is there now is archived first, and so becomes one itself."""
         now = self._clock.now()
         async with self._database.transaction() as c:
@@ -290,8 +295,9 @@ class Workspaces:
             if point is None and archive_key != w.archive_key:
                 raise NotFoundError(f"this workspace has no restore point {archive_key[:200]}")
             wanted = rules.desired_after_restore(w)
-            if wanted is Desired.RUNNING and not rules.counts_as_running(w):
-                await self._check_limit(c, w.owner, id_)
+            counts = wanted is Desired.RUNNING and not rules.counts_as_running(w)
+            if counts and isinstance(outcome := await self._admit(c, w.owner, id_), Refused):
+                return outcome
             by = DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN
             changed = await store.update(c, store.points.wish_restore, id_, archive_key, wanted, by, now)
             assert changed  # noqa: S101 (the row is locked)
@@ -326,21 +332,8 @@ class Workspaces:
             hint = f"{caller.name} has {kept} workspaces, {in_trash} of them in the trash; {most} is the most"
             raise WorkspaceLimitError(f"{hint}: delete some for good first", workspaces=kept, in_trash=in_trash)
 
-    async def _check_limit(self, c: Connection, owner: str, besides: str) -> None:
-        """Exact: starts go one after the other from here to the end of their transaction."""
-        await c.execute(sql.serialize_starts)
-        everywhere, of_owner = await store.count_running(c, owner, besides)
-        per_user, overall = self._limits.max_running_per_user, self._limits.max_running_global
-        if per_user and of_owner >= per_user:
-            running = [dict(r) for r in await c.fetch(sql.running_of, owner)]
-            raise RunningLimitError(
-                f"{owner} has {of_owner} running; {per_user} may run at a time: stop one first", running=running
-            )
-        if overall and everywhere >= overall:
-            running = [dict(r) for r in await c.fetch(sql.running_of, owner)]
-            raise RunningLimitError(
-                f"all {overall} places are taken: try again when somebody has stopped", running=running
-            )
+    async def _admit(self, c: Connection, owner: str, besides: str) -> Admitted | Refused:
+        return await admission.admit(c, self._limits, owner, besides)
 
 
 def _check_name(name: str) -> None:

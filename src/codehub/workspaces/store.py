@@ -58,13 +58,6 @@ async def update(c: Connection, statement: str, *args: Any) -> Workspace | None:
     return _maybe(await c.fetchrow(statement, *args))
 
 
-async def count_running(c: Connection, owner: str, besides: str) -> tuple[int, int]:
-    """(everywhere, of this owner), not counting one workspace. Call `serialize_starts` first."""
-    row = await c.fetchrow(sql.count_running, owner, besides)
-    assert row  # noqa: S101 (an aggregate always returns a row)
-    return row["everywhere"], row["of_owner"]
-
-
 @dataclass(frozen=True)
 class Change:
     """A line for the history."""
