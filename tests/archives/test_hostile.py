@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codehub.archives import format as tar
-from codehub.archives import sparse
+from codehub.archives import naming, sparse
 from codehub.archives.model import ArchiveCorruptedError, ArchiveError, Quota, QuotaExceededError
 from tests.archives import trees
-from tests.archives.trees import File, Folder, Symlink
+from tests.archives.trees import File, Folder, OtherName, Symlink
 
 SMALL = Quota(bytes=1_000_000, inodes=100)
 
@@ -43,6 +43,17 @@ def link(name: bytes, target: bytes) -> bytes:
 
 def hard_link(name: bytes, target: bytes) -> bytes:
     return entry(name, tar.HARD_LINK, target=target)
+
+
+ALIAS = b"./codehub-deep-0/0/"
+
+
+def aliased(name: bytes, alias: bytes = ALIAS) -> bytes:
+    return tar.pax(tar.record(tar.ALIAS, alias)) + folder_entry(name)
+
+
+def numbered(number: int) -> bytes:
+    return tar.pax(tar.record(tar.LINK, b"%d" % number))
 
 
 def raw_map(text: bytes, realsize: int, content: bytes = b"") -> bytes:
@@ -130,6 +141,31 @@ CASES = {
     "a map of too many pieces": archive(raw_map(b"999999999\n" + b"0\n0\n" * 200, 100)),
     "a map with words": archive(raw_map(b"1\nzero\n1\n", 100, b"x")),
     "a map and another size": archive(raw_map(b"1\n0\n10\n", 100, b"x")),
+    "an alias that leads upwards": archive(aliased(b"a", b"../outside/"), entry(b"../outside/evil", content=b"x")),
+    "an absolute alias": archive(aliased(b"a", b"/tmp/"), entry(b"/tmp/evil", content=b"x")),
+    "an alias that is another's path": archive(folder_entry(b"a"), aliased(b"a/b", b"a/"), entry(b"a/evil")),
+    "an alias with dots": archive(aliased(b"a", b"./codehub-deep-0/../"), entry(b"./codehub-deep-0/../evil")),
+    "an alias of no length": archive(aliased(b"a", b"./"), entry(b"./evil")),
+    "an alias of a file": archive(tar.pax(tar.record(tar.ALIAS, ALIAS)) + entry(b"a")),
+    "an alias of the root": tar.pax(tar.record(tar.ALIAS, ALIAS)) + archive(),
+    "an alias that was never given": archive(folder_entry(b"a"), entry(ALIAS + b"evil")),
+    "an alias that was left": archive(aliased(b"a"), folder_entry(b"b"), entry(ALIAS + b"late")),
+    "the path of what has an alias": archive(aliased(b"a"), entry(b"a/evil")),
+    "an alias onto a link": archive(link(b"a", b"../outside"), aliased(b"a"), entry(ALIAS + b"evil")),
+    "a write through a link below an alias": archive(
+        aliased(b"a"), link(ALIAS + b"out", b"../../outside"), entry(ALIAS + b"out/evil", content=b"x")
+    ),
+    "dots below an alias": archive(aliased(b"a"), entry(ALIAS + b"../../outside/evil", content=b"x")),
+    "a name of two dots below an alias": archive(aliased(b"a"), folder_entry(ALIAS + b"..")),
+    "an absolute path below an alias": archive(aliased(b"a"), entry(ALIAS + b"/tmp/evil", content=b"x")),
+    "the alias itself": archive(aliased(b"a"), folder_entry(ALIAS[:-1])),
+    "a hard link to an alias": archive(aliased(b"a"), entry(ALIAS + b"f"), hard_link(b"b", ALIAS + b"f")),
+    "a number of a directory": archive(numbered(0) + folder_entry(b"a")),
+    "a number that leaves one out": archive(numbered(1) + entry(b"a")),
+    "a number that comes twice": archive(numbered(0) + entry(b"a"), numbered(0) + entry(b"b")),
+    "a number that has not come": archive(entry(b"a"), numbered(0) + hard_link(b"b", b"a")),
+    "a number beyond all numbers": archive(tar.pax(tar.record(tar.LINK, b"9" * 30)) + entry(b"a")),
+    "a negative number": archive(tar.pax(tar.record(tar.LINK, b"-1")) + entry(b"a")),
     "no end": archive(entry(b"a"))[:-1024],
     "half an end": archive(entry(b"a"))[:-512],
     "something after the end": archive(entry(b"a")) + entry(b"b") + tar.END,
@@ -185,7 +221,8 @@ def test_an_archive_that_wants_much_memory_is_refused(place: Path) -> None:
 
 
 def sample(place: Path) -> bytes:
-    tree = Folder({b"a": File(b"hello" * 50), b"l": Symlink(b"a"), b"d": Folder({b"\xffx": File(b"y" * 700)})})
+    inner = Folder({b"\xffx": File(b"y" * 700), b"z": OtherName(1)})
+    tree = Folder({b"a": File(b"hello" * 50), b"l": Symlink(b"a"), b"d": inner})
     trees.grow(place / "home", tree)
     return trees.pack(place / "home")[0]
 
@@ -230,7 +267,9 @@ def test_no_damage_to_the_tar_itself_does_harm(data: st.DataObject) -> None:
     place = Path(tempfile.mkdtemp(prefix="codehub-hostile-"))
     try:
         (place / "inside").mkdir()
-        stream = bytearray(sample(place))
+        with pytest.MonkeyPatch.context() as limits:
+            limits.setattr(naming, "LONGEST_PATH", data.draw(st.sampled_from([4, 4095])))  # with an alias, or without
+            stream = bytearray(sample(place))
         for _ in range(data.draw(st.integers(1, 4))):
             position = data.draw(st.integers(0, len(stream) - 1))
             patch = data.draw(st.binary(min_size=1, max_size=20) | st.sampled_from([b"../../", b"/etc", b"7777777777"]))

@@ -19,7 +19,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codehub.archives import sparse
+from codehub.archives import naming, sparse
 from codehub.archives import walk as walking
 from codehub.archives.format import Entry as TarEntry
 from codehub.archives.format import apply_pax, describe, describe_file, parse_head, parse_pax
@@ -59,11 +59,14 @@ def there_and_back(folder: Path, tree: Folder) -> tuple[object, object]:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(tree=trees.trees(with_xattrs=HAS_XATTRS))
-def test_any_tree_comes_back_byte_for_byte(tree: Folder) -> None:
+@given(tree=trees.trees(with_xattrs=HAS_XATTRS), longest_path=st.sampled_from([1, 30, 300, naming.LONGEST_PATH]))
+def test_any_tree_comes_back_byte_for_byte(tree: Folder, longest_path: int) -> None:
+    """Wherever names begin to be aliases: trees as deep as real paths are long would be too large to try many."""
     folder = Path(tempfile.mkdtemp(prefix="codehub-trees-"))
     try:
-        before, after = there_and_back(folder, tree)
+        with pytest.MonkeyPatch.context() as limits:
+            limits.setattr(naming, "LONGEST_PATH", longest_path)
+            before, after = there_and_back(folder, tree)
         assert after == before
     finally:
         remove(folder)

@@ -2,7 +2,8 @@
 
 tarfile needs about 100 µs an entry, these few functions about 5: a home of 200,000 files is packed as fast as GNU tar
 does it. What is written is plain POSIX pax (plus GNU's sparse files and SCHILY's extended attributes), so that GNU
-tar, bsdtar and Python read it. What is read is only what is written: the less is understood, the less can be abused.
+tar, bsdtar and Python read it; two records of our own are for trees deeper than paths can be long (see `naming`). What
+is read is only what is written: the less is understood, the less can be abused.
 """
 
 import re
@@ -18,6 +19,7 @@ END = bytes(2 * BLOCK)
 
 FILE, HARD_LINK, SYMLINK, DIRECTORY, PAX = b"0", b"1", b"2", b"5", b"x"
 XATTR = b"SCHILY.xattr."
+ALIAS, LINK = b"CODEHUB.alias", b"CODEHUB.link"  # see `naming`; other programs pass over them
 
 MAX_PAX_BYTES = 8 * 1024 * 1024  # names of a deep tree and many extended attributes fit; a hostile one does not hurt
 MAX_NAME_FIELD = 100
@@ -28,6 +30,7 @@ _MAGIC = b"ustar\x0000"
 _MAGIC_SUM = sum(_MAGIC)
 _SPACES_SUM = 8 * ord(" ")  # a header's own checksum counts as spaces
 _MTIME = re.compile(rb"(-?)([0-9]{1,18})(?:\.([0-9]{1,9}))?")
+_NUMBERS = {b"uid": "uid", b"gid": "gid", b"size": "size", b"GNU.sparse.realsize": "real_size", LINK: "link"}
 _HEAD = struct.Struct("100s7sx7sx7sx11sx11sx6s2xc100s8s247s")
 _NOTHING = ZEROS[:247]
 _pax_heads: dict[int, bytes] = {}
@@ -47,6 +50,8 @@ class Entry:
     target: bytes = b""
     xattrs: dict[str, bytes] = field(default_factory=dict)
     real_size: int = -1  # of a sparse file, else -1
+    alias: bytes = b""  # of a directory: what the names of its entries begin with, instead of its path
+    link: int = -1  # of a file that has further names, and of these: its number, where it has one
 
 
 def padding(size: int) -> bytes:
@@ -120,6 +125,10 @@ def describe(entry: Entry) -> bytes:
     if entry.real_size >= 0:
         records += _sparse_records(entry)
         name = b"GNUSparseFile.0/" + name[:80]
+    if entry.alias:
+        records.append(record(ALIAS, entry.alias))
+    if entry.link >= 0:
+        records.append(record(LINK, b"%d" % entry.link))
     for key, value in entry.xattrs.items():
         records.append(record(XATTR + _escape(key.encode("utf-8", "surrogateescape")), value))
     extra = pax(b"".join(records)) if records else b""
@@ -230,8 +239,10 @@ def apply_pax(entry: Entry, records: list[tuple[bytes, bytes]]) -> None:
             entry.name = value
         elif key == b"linkpath":
             entry.target = value
-        elif key in {b"uid", b"gid", b"size", b"GNU.sparse.realsize"}:
-            setattr(entry, "real_size" if key == b"GNU.sparse.realsize" else key.decode(), _number(value))
+        elif key in _NUMBERS:
+            setattr(entry, _NUMBERS[key], _number(value))
+        elif key == ALIAS:
+            entry.alias = value
         elif key.startswith(XATTR):
             name = _unescape(key.removeprefix(XATTR)).decode("utf-8", "surrogateescape")
             entry.xattrs[name] = value

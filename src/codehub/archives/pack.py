@@ -6,7 +6,8 @@ vanishes all the same means that the picture is not one moment's, and the whole 
 backup may be `live`: then each file is as it was when we came by, and the tar is sound and comes to an end whatever
 those in the home do meanwhile; what changed under our hands, or could not be had, is counted and named.
 
-Memory grows with the largest directory and with the number of files that have several names, not with bytes.
+Memory grows with the largest directory, the depth of the tree and the number of files that have several names, not with
+bytes; the archive grows with the number of entries, however deep they lie (see `naming`).
 """
 
 import errno
@@ -18,7 +19,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from codehub.archives import format as tar
-from codehub.archives import sparse
+from codehub.archives import naming, sparse
 from codehub.archives.model import SourceChangedError
 from codehub.archives.walk import DIRECTORY_FLAGS, Descent, MovedError
 
@@ -59,14 +60,14 @@ class OutputError(Exception):
         self.cause = cause
 
 
-@dataclass
+@dataclass(slots=True)
 class _Level:
-    """A directory on the way down."""
+    """A directory on the way down. There may be a hundred thousand."""
 
-    name: str
-    before: os.stat_result
-    prefix: bytes
-    subdirectories: list[str]  # still to visit, last first
+    name: bytes
+    before: tuple[int, int]
+    prefix: naming.Prefix
+    subdirectories: list[bytes]  # still to visit, last first
     lent_mode: int | None  # what the mode was before we gave ourselves access
 
 
@@ -80,7 +81,9 @@ class Packer:
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._sent = 0
-        self._first_names: dict[tuple[int, ...], bytes] = {}  # of files with several names
+        self._aliases = naming.Aliases()
+        self._first_names = naming.FirstNames()
+        self._prefix = naming.Prefix()  # of the directory whose files are being written
         self._most = (0, 0)  # bytes and entries that can be there
 
     def run(self, root: int) -> Packed:
@@ -98,36 +101,37 @@ class Packer:
         return self.done
 
     def _walk(self, descent: Descent) -> None:
-        levels = [self._open_level(descent.fd, "", b"", None)]
+        levels = [self._open_level(descent, b"", naming.Prefix(), None)]
         while levels:
             level = levels[-1]
             if level.subdirectories and self._live and self._is_endless():
-                self._missed(level.prefix, "has no end")
+                self._missed(level.prefix.path(), "has no end")
                 level.subdirectories.clear()
             if level.subdirectories:
                 self._go_down(descent, levels, level.subdirectories.pop())
                 continue
-            self._check_unchanged(level.before, os.fstat(descent.fd), level.prefix)
+            if level.before != _moment(os.fstat(descent.fd)):
+                self._changed(level.prefix.path(), "changed")
             if level.lent_mode is not None:
                 os.fchmod(descent.fd, level.lent_mode)
             levels.pop()
             if levels:
                 self._go_up(descent, levels)
 
-    def _go_down(self, descent: Descent, levels: list[_Level], name: str) -> None:
-        prefix = levels[-1].prefix + os.fsencode(name) + b"/"
+    def _go_down(self, descent: Descent, levels: list[_Level], name: bytes) -> None:
+        prefix = naming.Prefix(name + b"/", levels[-1].prefix)
         try:
             fd, lent_mode = _open(name, descent.fd, DIRECTORY_FLAGS | _QUIET)
         except OSError as e:
-            self._vanished(e, prefix)
+            self._vanished(e, prefix.path())
             return
         descent.enter(fd)
         try:
-            levels.append(self._open_level(fd, name, prefix, lent_mode))
-        except (OSError, ValueError) as e:  # removed since it was opened; or its name is too long to be written
+            levels.append(self._open_level(descent, name, prefix, lent_mode))
+        except (OSError, ValueError) as e:  # removed since it was opened; or it has too many extended attributes
             if lent_mode is not None:
                 os.fchmod(fd, lent_mode)
-            self._vanished(e, prefix)
+            self._vanished(e, prefix.path())
             self._go_up(descent, levels)
 
     def _go_up(self, descent: Descent, levels: list[_Level]) -> None:
@@ -139,21 +143,26 @@ class Packer:
                 raise
             depth = descent.find_back([level.name for level in levels[1:]])
             for lost in levels[depth + 1 :]:
-                self._missed(lost.prefix, "was moved")
+                self._missed(lost.prefix.path(), "was moved")
             del levels[depth + 1 :]
 
-    def _open_level(self, fd: int, name: str, prefix: bytes, lent_mode: int | None) -> _Level:
+    def _open_level(self, descent: Descent, name: bytes, prefix: naming.Prefix, lent_mode: int | None) -> _Level:
         """Write a directory and everything in it that is not one."""
+        fd, start = descent.fd, prefix.path()
         status = os.fstat(fd)
         mode = stat.S_IMODE(status.st_mode) if lent_mode is None else lent_mode
-        entry = _entry(prefix or b"./", tar.DIRECTORY, status)
+        entry = _entry(start or b"./", tar.DIRECTORY, status)
         entry.mode = mode
         entry.xattrs = _kept(fd, os.listxattr(fd))
-        described, (subdirectories, names, special) = tar.describe(entry), _listing(fd)
-        self._emit(described)
+        subdirectories, names, special = _listing(fd)
+        if naming.needs_alias(start, itertools.chain(names, subdirectories)):
+            entry.alias = start = self._aliases.following(descent)
+            prefix = naming.Prefix(start)
+        self._emit(tar.describe(entry))
         self.done.files += 1
+        self._prefix = prefix
         for item in names:
-            path = prefix + item.encode(_ENCODING, "surrogateescape")
+            path = start + item
             try:
                 if item in special:
                     self._other(fd, item, path)
@@ -161,9 +170,9 @@ class Packer:
                     self._file(fd, item, path)
             except (OSError, ValueError) as e:
                 self._vanished(e, path)
-        return _Level(name, status, prefix, subdirectories, lent_mode)
+        return _Level(name, _moment(status), prefix, subdirectories, lent_mode)
 
-    def _file(self, directory: int, name: str, path: bytes) -> None:
+    def _file(self, directory: int, name: bytes, path: bytes) -> None:
         try:
             fd, lent_mode = os.open(name, _FILE_FLAGS, dir_fd=directory), None
         except PermissionError:
@@ -177,7 +186,8 @@ class Packer:
                 return
             size = status.st_size
             names = os.listxattr(fd)
-            if names or size > CHUNK or status.st_blocks * 512 < size or lent_mode is not None:
+            special = names or size > CHUNK or status.st_blocks * 512 < size or lent_mode is not None
+            if special or self._first_names.number(status, path) >= 0:
                 self._special_file(fd, path, status, _kept(fd, names), lent_mode)
                 return
             content = os.read(fd, size + 1)
@@ -202,11 +212,12 @@ class Packer:
     def _special_file(
         self, fd: int, path: bytes, before: os.stat_result, xattrs: dict[str, bytes], mode: int | None
     ) -> None:
-        """A file with attributes, with holes that stay holes, too large to hold, or closed to its owner."""
+        """One with attributes, with holes that stay holes, too large to hold, closed to its owner, or with a number."""
         entry = _entry(path, tar.FILE, before)
         entry.size, entry.xattrs = before.st_size, xattrs
         if mode is not None:
             entry.mode = mode
+        entry.link = self._first_names.number(before, path)
         pieces, written_map = _holes(fd, entry)
         self._emit(tar.describe(entry) + written_map)
         for index in range(0, len(pieces), 2):
@@ -214,7 +225,8 @@ class Packer:
             self._copy(fd, pieces[index + 1], path)
         self._emit(tar.padding(entry.size))
         self._written(before, path)
-        self._check_unchanged(before, os.fstat(fd), path)
+        if _moment(before) != _moment(os.fstat(fd)):
+            self._changed(path, "changed")
 
     def _copy(self, fd: int, size: int, path: bytes) -> None:
         shorter = False
@@ -222,7 +234,7 @@ class Packer:
             content = self._read(fd, min(size, CHUNK))
             if not content:
                 if not self._live:
-                    raise SourceChangedError(f"{os.fsdecode(path)!r} became shorter while it was archived")
+                    raise SourceChangedError(f"{_shown(path)!r} became shorter while it was archived")
                 shorter = True
                 content = bytes(min(size, CHUNK))  # what was announced has to follow
             self._emit(content)
@@ -240,7 +252,7 @@ class Packer:
                 raise
             return b""
 
-    def _other(self, directory: int, name: str, path: bytes) -> None:
+    def _other(self, directory: int, name: bytes, path: bytes) -> None:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         kind = stat.S_IFMT(status.st_mode)
         if kind in _SPECIAL:
@@ -251,7 +263,8 @@ class Packer:
             self._changed(path, "became something else")
         elif status.st_nlink == 1 or not self._linked(status, path):
             entry = _entry(path, tar.SYMLINK, status)
-            entry.target = os.fsencode(os.readlink(name, dir_fd=directory))
+            entry.target = os.readlink(name, dir_fd=directory)
+            entry.link = self._first_names.number(status, path)
             self._emit(tar.describe(entry))
             self._written(status, path)
 
@@ -264,7 +277,7 @@ class Packer:
 
     def _changed(self, path: bytes, how: str) -> None:
         if not self._live:
-            raise SourceChangedError(f"{os.fsdecode(path)!r} {how} while it was archived")
+            raise SourceChangedError(f"{_shown(path)!r} {how} while it was archived")
         self._missed(path, how)
 
     def _missed(self, path: bytes, how: str | None) -> None:
@@ -275,25 +288,20 @@ class Packer:
     def _is_endless(self) -> bool:
         return self._sent > self._most[0] or self.done.files > self._most[1]
 
-    def _check_unchanged(self, before: os.stat_result, after: os.stat_result, path: bytes) -> None:
-        if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
-            self._changed(path, "changed")
-
     def _linked(self, status: os.stat_result, path: bytes) -> bool:
         """Write a further name of a file that has gone in already."""
-        first = self._first_names.get(_identity(status))
+        first = self._first_names.find(status)
         if first is None:
             return False
         entry = _entry(path, tar.HARD_LINK, status)
-        entry.target = first
+        entry.target, entry.link = first.prefix.path() + first.name, first.number
         self._emit(tar.describe(entry))
         self.done.files += 1
         return True
 
     def _written(self, status: os.stat_result, path: bytes) -> None:
         """Only what is in the archive can have further names in it."""
-        if status.st_nlink > 1:
-            self._first_names.setdefault(_identity(status), path)
+        self._first_names.add(status, self._prefix, path)
         self.done.files += 1
 
     def _emit(self, content: bytes) -> None:
@@ -313,25 +321,29 @@ class Packer:
         self._buffered = 0
 
 
-def _listing(fd: int) -> tuple[list[str], list[str], set[str]]:
-    """Directories (last first), everything else, and which of that are no files. Only names: there may be a million."""
+def _listing(fd: int) -> tuple[list[bytes], list[bytes], set[bytes]]:
+    """Directories (last first), everything else, and which of that are no files.
+
+    Only names, and as bytes: there may be a million, and a name that is no text takes twice as much as one.
+    """
     directories, names, special = [], [], set()
     os.lseek(fd, 0, os.SEEK_SET)  # whoever has read from it before must not hide anything from us
     with os.scandir(fd) as found:
         for item in found:
+            name = item.name.encode(_ENCODING, "surrogateescape")
             if item.is_dir(follow_symlinks=False):
-                directories.append(item.name)
+                directories.append(name)
                 continue
-            names.append(item.name)
+            names.append(name)
             if not item.is_file(follow_symlinks=False):
-                special.add(item.name)
+                special.add(name)
     names.sort()
     directories.sort(reverse=True)
     # What is renamed or replaced while it is listed may come twice, and can be in an archive only once.
     return _once(directories), _once(names, set(directories)), special
 
 
-def _once(names: list[str], besides: Collection[str] = ()) -> list[str]:
+def _once(names: list[bytes], besides: Collection[bytes] = ()) -> list[bytes]:
     return [name for name, _ in itertools.groupby(names) if name not in besides]
 
 
@@ -341,9 +353,9 @@ def _most(root: int) -> tuple[int, int]:
     return 2 * used[0] + _ENDLESS_BYTES, 2 * max(used[1], 0) + _ENDLESS_ENTRIES
 
 
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    """With its time and size: a number is given again as soon as a file is gone, and a changed one is another file."""
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+def _moment(status: os.stat_result) -> tuple[int, int]:
+    """What differs when something has been changed."""
+    return status.st_mtime_ns, status.st_size
 
 
 def _shown(path: bytes) -> str:
@@ -370,7 +382,7 @@ def _holes(fd: int, entry: tar.Entry) -> tuple[Sequence[int], bytes]:
     return found, written_map
 
 
-def _open(name: str, directory: int, flags: int) -> tuple[int, int | None]:
+def _open(name: bytes, directory: int, flags: int) -> tuple[int, int | None]:
     """Open what may be closed to its own owner, whom we may be: (descriptor, the mode to give back)."""
     try:
         fd = os.open(name, flags, dir_fd=directory)

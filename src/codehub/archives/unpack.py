@@ -2,8 +2,9 @@
 
 The archive is taken for hostile. Every name is made below the directory we are in, one component at a time, and
 nothing is ever opened through a link. The order is the one `pack` writes: a directory, what is in it, then its
-neighbours; so an entry lies in the current directory or in one above it, and anything else is refused. A directory
-gets its mode and times when it is left, so that neither hinders what goes in.
+neighbours; so an entry lies in the current directory or in one above it, and anything else is refused. That also holds
+below an alias (see `naming`), which is nothing but another way to say in which of these directories. A directory gets
+its mode and times when it is left, so that neither hinders what goes in.
 """
 
 import errno
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codehub.archives import format as tar
-from codehub.archives import sparse
+from codehub.archives import naming, sparse
+from codehub.archives.kept_links import KeptLinks
 from codehub.archives.model import ArchiveCorruptedError, Quota, QuotaExceededError
 from codehub.archives.walk import DIRECTORY_FLAGS, Descent, MovedError
 
@@ -52,9 +54,9 @@ class Unpacked:
     xattrs_lost: int = 0  # the file system has none
 
 
-@dataclass
+@dataclass(slots=True)
 class _Level:
-    prefix: bytes
+    prefix: naming.Prefix
     entry: tar.Entry
 
 
@@ -74,7 +76,7 @@ class Unpacker:
         self._own = owner is not None or self._privileged
         self._maker: Owner | None = None  # whom new files belong to, when that is known
         self._used = 0  # of the quota
-        self._doors: list[tuple[bytes, int]] = []
+        self._doors: list[tuple[naming.Prefix, int]] = []
 
     def run(self, root: int) -> Unpacked:
         """Unpack below an open, empty directory, which is closed. There must be no umask: modes are taken as given."""
@@ -82,15 +84,18 @@ class Unpacker:
         if status.st_gid == os.getegid():  # else a directory may hand its group on
             self._maker = (os.geteuid(), os.getegid())
         descent = Descent(root)
+        self._kept = KeptLinks(descent.open_root())
         try:
             while (entry := self._next_entry()) is not None:
                 self._make(descent, entry)
+            self._kept.remove()
             while self._levels:
                 self._leave(descent)
             self._close_doors(descent)
         except (MovedError, ValueError, OverflowError) as e:  # a name with a NUL, an owner beyond all numbers
             raise ArchiveCorruptedError("the archive names what cannot be") from e
         finally:
+            self._kept.close()
             descent.close()
         return self.done
 
@@ -128,13 +133,17 @@ class Unpacker:
             self._begin(entry)
             return
         name = self._find(descent, entry)
+        is_directory = entry.kind == tar.DIRECTORY
+        if entry.link >= 0 if is_directory else entry.alias:
+            raise ArchiveCorruptedError("the archive says of a file what only a directory can have, or the reverse")
         try:
-            if entry.kind == tar.FILE:
-                self._file(descent.fd, name, entry)
-            elif entry.kind == tar.DIRECTORY:
+            if is_directory:
                 self._directory(descent, name, entry)
-            elif entry.kind == tar.SYMLINK:
-                self._symlink(descent.fd, name, entry)
+            elif entry.kind in {tar.FILE, tar.SYMLINK}:
+                make = self._file if entry.kind == tar.FILE else self._symlink
+                make(descent.fd, name, entry)
+                if entry.link >= 0:
+                    self._kept.keep(descent.fd, name, entry.link)
             elif entry.kind == tar.HARD_LINK:
                 self._hard_link(descent, name, entry)
             else:
@@ -145,9 +154,9 @@ class Unpacker:
             raise
 
     def _begin(self, entry: tar.Entry) -> None:
-        if entry.name != b"./" or entry.kind != tar.DIRECTORY or entry.size:
+        if entry.name != b"./" or entry.kind != tar.DIRECTORY or entry.size or entry.alias or entry.link >= 0:
             raise ArchiveCorruptedError("the archive does not begin with its own directory")
-        self._levels.append(_Level(b"", entry))
+        self._levels.append(_Level(naming.Prefix(), entry))
 
     def _find(self, descent: Descent, entry: tar.Entry) -> bytes:
         """Go to the directory that an entry lies in; its last component."""
@@ -162,18 +171,26 @@ class Unpacker:
         return name
 
     def _leave(self, descent: Descent) -> None:
-        entry = self._levels.pop().entry
+        left = self._levels.pop()
+        entry = left.entry
         self._give(descent.fd, entry)
         self._set_xattrs(descent.fd, entry)
         mode = entry.mode & 0o7777
-        if mode & 0o700 != 0o700 and not self._privileged:
-            self._doors.append((self._prefix, mode))
-            mode |= 0o700
-        os.fchmod(descent.fd, mode)
+        closed = mode & 0o700 != 0o700 and not self._privileged
+        os.fchmod(descent.fd, mode | 0o700 if closed else mode)
         os.utime(descent.fd, ns=(entry.mtime_ns, entry.mtime_ns))
-        if self._levels:
+        if closed and naming.has_alias(self._prefix):  # no path leads there any more, and the way up must be open
+            directory = os.dup(descent.fd)
             descent.leave()
-            self._prefix = self._levels[-1].prefix
+            os.fchmod(directory, mode)
+            os.close(directory)
+        else:
+            if closed:
+                self._doors.append((left.prefix, mode))
+            if self._levels:
+                descent.leave()
+        if self._levels:
+            self._prefix = self._levels[-1].prefix.path()
 
     def _close_doors(self, descent: Descent) -> None:
         """Directories closed to their own owner, whom we are: a later hard link may still lead into one.
@@ -181,17 +198,21 @@ class Unpacker:
         They come in the order in which they were left, so what lies inside is closed before what is around it.
         """
         for prefix, mode in self._doors:
-            fd = self._open_below_root(descent, prefix.split(b"/")[:-1])
+            fd = self._open_below_root(descent, prefix.path().split(b"/")[:-1])
             os.fchmod(fd, mode)
             os.close(fd)
 
     def _directory(self, descent: Descent, name: bytes, entry: tar.Entry) -> None:
         if entry.size:
             raise ArchiveCorruptedError("a directory has content")
+        if entry.alias and not naming.is_alias(entry.alias):
+            raise ArchiveCorruptedError("a directory has an alias that we never write")
         os.mkdir(name, 0o700, dir_fd=descent.fd)
         descent.enter(os.open(name, DIRECTORY_FLAGS, dir_fd=descent.fd))
-        self._prefix = self._prefix + name + b"/"
-        self._levels.append(_Level(self._prefix, entry))
+        prefix = naming.Prefix(entry.alias or name + b"/", None if entry.alias else self._levels[-1].prefix)
+        self._prefix = entry.alias or self._prefix + name + b"/"
+        entry.name = b""  # many levels with long names would be much to hold
+        self._levels.append(_Level(prefix, entry))
 
     def _file(self, directory: int, name: bytes, entry: tar.Entry) -> None:
         size = entry.size
@@ -251,6 +272,9 @@ class Unpacker:
     def _hard_link(self, descent: Descent, name: bytes, entry: tar.Entry) -> None:
         if entry.size:
             raise ArchiveCorruptedError("a hard link has content")
+        if entry.link >= 0:
+            self._kept.link(entry.link, descent.fd, name)
+            return
         *folders, last = entry.target.split(b"/")
         if not last or any(part in {b"", b".", b".."} for part in (*folders, last)):
             raise ArchiveCorruptedError("a hard link leads out of the archive")

@@ -49,7 +49,7 @@ class Descent:
         self._above.pop()
         os.close(child)
 
-    def find_back(self, names: Sequence[str]) -> int:
+    def find_back(self, names: Sequence[bytes]) -> int:
         """Down from the root again by the names of the way that led to the level above the current one.
 
         As far as they lead where they did; returns how many that is. There we are afterwards.
