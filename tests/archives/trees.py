@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -223,11 +224,11 @@ def unpack(compressed: bytes, into: Path, owner: Owner | None = None, quota: Quo
 
 
 def has_xattrs(path: Path) -> bool:
-    try:
-        os.setxattr(path, "user.probe", b"")
-    except OSError:
-        return False
-    os.removexattr(path, "user.probe")
+    with tempfile.TemporaryFile(dir=path) as probe:  # of our own: other processes may try the same folder
+        try:
+            os.setxattr(probe.fileno(), "user.probe", b"")
+        except OSError:
+            return False
     return True
 
 
