@@ -12,13 +12,14 @@ from codehub.auth.service import LoginLink
 from codehub.clock import SystemClock
 from codehub.command import operator, resolve
 from codehub.embedded.servers import Urls
+from codehub.invocation import command
 from codehub.runtimes import records
 from codehub.runtimes.layout import Layout
 from codehub.settings import Settings
 from codehub.wiring.api import open_services
 
-HOW = "codehub user login-link"
-STOP = "codehub workspace stop"
+HOW = command("user login-link")
+STOP = command("workspace stop")
 
 
 async def say_ready(settings: Settings, urls: Urls, url: str) -> None:

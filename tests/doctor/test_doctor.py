@@ -19,6 +19,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from codehub import invocation
 from codehub.doctor.cli import doctor
 from codehub.doctor.service import BOUND_SECONDS
 from tests.platform import CODEHUB, clean_environment, codehub, running
@@ -161,7 +162,7 @@ def test_given_servers_are_asked(data_dir: pathlib.Path, database_url: str, redi
     unused = servers.database("postgres")
     _, findings, _ = examine(data_dir, CODEHUB_DATABASE_URL=unused, CODEHUB_REDIS_URL="redis://:x@127.0.0.1:1")
     assert findings["database"]["level"] == "fail"
-    assert findings["database"]["advice"] == "Run: codehub migrate"
+    assert findings["database"]["advice"] == f"Run: {invocation.command('migrate')}"
     assert "no server answers at 127.0.0.1:1" in findings["redis"]["detail"]
 
 

@@ -8,10 +8,12 @@ import resource
 import signal
 import socket
 import stat
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from codehub import invocation
 from tests.places import a_place
 from tests.platform import ADMIN_TOKEN, Platform, codehub, descendants, running
 
@@ -87,7 +89,9 @@ async def test_the_first_start_prints_a_link_that_logs_in_once(data_dir: pathlib
 async def test_what_is_kept_of_the_output_has_no_way_in_and_says_how_to_get_one(data_dir: pathlib.Path) -> None:
     with running(data_dir) as platform:
         assert "/login/" not in platform.output() + platform.errors()
-        assert "Run, on this machine: codehub user login-link admin" in platform.output()
+        environ = {"PATH": os.environ["PATH"], "CODEHUB_DATA_DIR": str(data_dir)}
+        typed = invocation.find(pathlib.Path(sys.executable), pathlib.Path.cwd(), environ)
+        assert f"Run, on this machine: {typed} user login-link admin\n" in platform.output()
         link = platform.login_link()  # in another terminal, while it runs
         platform.stop()
         platform.start()

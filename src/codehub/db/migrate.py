@@ -14,6 +14,7 @@ import asyncpg
 
 from codehub.db.pool import Connection
 from codehub.errors import StartError
+from codehub.invocation import command
 
 LOCK_KEY = 0x636F6465687562  # "codehub"
 FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
@@ -108,5 +109,5 @@ async def _apply(connection: Any, migration: Migration) -> None:
 async def require_current(connection: Connection) -> None:
     if todo := pending(available(), await applied_versions(connection)):
         raise StartError(
-            f"the database lacks {len(todo)} migration(s), first {todo[0].version:04}: run `codehub migrate`"
+            f"the database lacks {len(todo)} migration(s), first {todo[0].version:04}: run `{command('migrate')}`"
         )

@@ -15,6 +15,7 @@ from codehub.embedded import postgres, postgres_leftovers
 from codehub.embedded import redis as embedded_redis
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
+from codehub.invocation import command
 from codehub.settings import Settings
 
 
@@ -51,7 +52,7 @@ async def _judge_database(connection: Any, where: str) -> Finding:
         advice = f"Use PostgreSQL {rules.OLDEST_POSTGRES} or newer."
         return fail("database", f"{version} at {where} is too old", advice)
     if todo := migrate.pending(migrate.available(), await migrate.applied_versions(connection)):
-        return fail("database", f"{version} at {where} lacks {len(todo)} migration(s)", "Run: codehub migrate")
+        return fail("database", f"{version} at {where} lacks {len(todo)} migration(s)", f"Run: {command('migrate')}")
     return ok("database", f"{version} at {where}, up to date")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from codehub import ids
 from codehub.errors import InvalidRequestError, SettingsError
+from codehub.invocation import command
 from codehub.templates import check, programs
 from codehub.templates.model import Template
 
@@ -58,7 +59,7 @@ class Templates:
         program = process.command[0]
         if programs.find(program, self._data_dir):
             return None
-        advice = ": `codehub ide install code-server` installs it" if program == "code-server" else ""
+        advice = f": `{command('ide install code-server')}` installs it" if program == "code-server" else ""
         return f"{program} is not installed{advice}"
 
 

@@ -1,6 +1,7 @@
 """Templates become HTML, in the reader's language. Used by all pages, and by `problems` when a browser asked."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlencode
 
@@ -9,7 +10,9 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from codehub import invocation
 from codehub.http.access import is_local
+from codehub.policy.model import Principal
 from codehub.web import texts
 from codehub.web.i18n import Words, zone
 
@@ -48,12 +51,19 @@ def render(request: Request, template: str, status: int = 200, *, home_url: str 
         "languages": {code: (name, _in_language(request, code)) for code, name in texts.LANGUAGES.items()},
         "home_url": home_url.rstrip("/"),
         "docs_open": is_local(request),
+        "codehub": invocation.CODEHUB if is_local(request) or _is_admin(values) else invocation.PLAIN,
     }
     html = templates.get_template(template).render(**shared, **values)
     response = HTMLResponse(html, status, {"content-language": language, "vary": "accept-language, cookie"})
     if request.query_params.get("lang") == language:
         response.set_cookie(LANGUAGE_COOKIE, language, max_age=YEAR, path="/", samesite="lax", httponly=True)
     return response
+
+
+def _is_admin(values: Mapping[str, Any]) -> bool:
+    """Is this page an admin's? Pages for a caller are given one."""
+    caller = values.get("caller")
+    return isinstance(caller, Principal) and caller.is_admin
 
 
 def _in_language(request: Request, code: str) -> str:

@@ -14,6 +14,7 @@ from codehub.db.redis import open_redis
 from codehub.errors import StartError
 from codehub.gate import origins
 from codehub.gate.passes import Passes
+from codehub.invocation import command
 from codehub.rates import Rates
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
@@ -30,7 +31,9 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
     """Connect everything; `settings` must name both servers and a secret key by now."""
     storage, auth = settings.storage, settings.auth
     if not (storage.database_url and storage.redis_url and auth.secret_key):
-        raise StartError("set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `codehub serve`")
+        raise StartError(
+            f"set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `{command('serve')}`"
+        )
     database = await Database.open(storage.database_url, size=storage.database_pool_size)
     client = open_redis(storage.redis_url)
     listener = Listener(storage.database_url, clock)

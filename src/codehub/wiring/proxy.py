@@ -19,6 +19,7 @@ from codehub.gate import hosts, origins, passes
 from codehub.gate.director import Activity, WorkspaceDirector
 from codehub.gate.principals import Principals
 from codehub.gate.routes import Routes
+from codehub.invocation import command
 from codehub.proxy.model import Address
 from codehub.proxy.server import Engine
 from codehub.proxy.workers import Directing
@@ -42,7 +43,7 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
         storage, key = settings.storage, settings.auth.secret_key
         if not (storage.database_url and storage.redis_url and key):
             raise StartError(
-                "set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `codehub serve`"
+                f"set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `{command('serve')}`"
             )
         database = await Database.open(storage.database_url, size=CONNECTIONS)
         listener = Listener(storage.database_url, clock)
