@@ -1,4 +1,4 @@
-"""Somebody who changes a home as fast as they can, in every way that a program in it could. `python churner.py HOME`.
+"""A program that changes a home as fast as it can, in every way that a program in it could. `python churner.py HOME`.
 
 Says `ready` when the home is full, and goes on until it is killed. Started by root it gives up all rights first, as a
 program in a workspace has none: it follows its own links, and those lead nowhere but into the home.
@@ -107,7 +107,7 @@ def churn(home: Path) -> None:
 
 
 def go_deep(home: Path) -> None:
-    """A tree that is deeper than whoever walks it keeps open, and that moves while they are at its bottom."""
+    """A tree that is deeper than a walk keeps open, and that moves while the walk is at its bottom."""
     while True:
         with contextlib.suppress(OSError):
             deep = home / "deep"

@@ -16,7 +16,7 @@ from tests.archives import s3, trees
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 # A test does not wait two minutes for a server that has gone.
-IMPATIENT = Limits(connect=1, request=3, retry=1, retries=1, goodbye=1)
+IMPATIENT = Limits(connect=1, request=3, retry=1, retries=1, abort=1)
 
 
 @pytest.fixture

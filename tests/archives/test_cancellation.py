@@ -1,4 +1,4 @@
-"""Giving up in the middle: nothing is committed, nobody is left behind, and the next attempt succeeds."""
+"""Giving up in the middle: nothing is committed, no worker is left behind, and the next attempt succeeds."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.archives.test_service import BASE, KEY, stored_keys
 
 
 @pytest.mark.parametrize("when", ["packing", "wrote some of home.tar.zst", "data stored", "data verified"])
-async def test_a_cancelled_archive_leaves_nothing_committed_and_nobody_behind(
+async def test_a_cancelled_archive_leaves_nothing_committed_and_no_worker_behind(
     folder: Path, large_home: Path, when: str
 ) -> None:
     reached = asyncio.Event()
@@ -35,7 +35,7 @@ async def test_a_cancelled_archive_leaves_nothing_committed_and_nobody_behind(
     await service.verify(store, KEY)
 
 
-async def test_a_cancelled_restore_leaves_nobody_behind(folder: Path, large_home: Path, staging: Path) -> None:
+async def test_a_cancelled_restore_leaves_no_worker_behind(folder: Path, large_home: Path, staging: Path) -> None:
     store = open_store(f"file://{folder}/objects")
     await service.archive(large_home, store, BASE, now=NOW)
     reached = asyncio.Event()

@@ -98,7 +98,7 @@ async def test_a_damaged_archive_does_not_come_to_its_end(store: ObjectStore, la
         await collected(download.of_archive(store, made.key, gzip=gzipped))
 
 
-async def test_nobody_works_on_for_whoever_has_left(store: ObjectStore, large_home: Path) -> None:
+async def test_no_worker_goes_on_after_its_reader_has_left(store: ObjectStore, large_home: Path) -> None:
     chunks = download.of_home(large_home, gzip=True)
     await anext(chunks)
     assert workers_on(large_home)

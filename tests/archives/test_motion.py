@@ -137,7 +137,7 @@ def test_a_file_with_holes_that_is_cut_short_is_as_long_as_it_was(
         os.truncate(home / "holes", 8_000_003)
 
 
-def test_whoever_moves_what_we_had_to_where_we_come_next_keeps_us_no_longer_than_a_while(
+def test_moving_what_was_packed_to_where_we_come_next_keeps_us_no_longer_than_a_while(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, real, rounds = folder / "home", os.scandir, 0

@@ -115,7 +115,7 @@ def test_an_unchanged_tree_gives_the_same_bytes(folder: Path) -> None:
     assert trees.pack(folder / "home")[0] == trees.pack(folder / "home")[0]
 
 
-def test_a_directory_that_somebody_has_read_already_is_packed_whole(folder: Path) -> None:
+def test_a_directory_that_was_read_from_before_is_packed_whole(folder: Path) -> None:
     trees.grow(folder / "home", Folder({b"%d" % number: File(b"x") for number in range(50)}))
     fd = os.open(folder / "home", trees.DIRECTORY)
     with os.scandir(fd) as half_read:

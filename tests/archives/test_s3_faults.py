@@ -112,8 +112,8 @@ def hidden_uploads(server: s3.S3Server) -> set[str]:
 async def test_a_server_that_is_not_there_is_unreachable(
     s3_server: s3.S3Server, s3_url: str, large_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (nobody,) = s3.free_ports(1)
-    point_at(monkeypatch, s3_server.environment(port=nobody))
+    (unused,) = s3.free_ports(1)
+    point_at(monkeypatch, s3_server.environment(port=unused))
     store = open_store(s3_url, IMPATIENT)
     for attempt in (
         service.archive(large_home, store, BASE, now=NOW),

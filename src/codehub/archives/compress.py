@@ -72,7 +72,7 @@ class Decompressed:
             yield self._chunk
 
     def finish(self) -> None:
-        """Nothing may come after the end; the compressed stream is read to its own, for whoever sends it."""
+        """Nothing may come after the end; the compressed stream is read to its end, for its sender."""
         if self._position < len(self._chunk) or self._advance():
             raise ArchiveCorruptedError("the archive goes on after its end")
         while self._source.read(CHUNK):

@@ -1,7 +1,7 @@
 """A home as one file for its owner, in pieces as they are wanted: from its directory, or from its archive.
 
-The coordinator's `downloads` serves these to the API, and `codehub workspace download` writes them to a file. Whoever
-stops taking pieces stops the work; close the generator, and nothing of it is left.
+The coordinator's `downloads` serves these to the API, and `codehub workspace download` writes them to a file. A
+client that takes no more pieces stops the work; when the generator is closed, nothing of it is left.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from codehub.archives.model import ArchiveCorruptedError, no_progress
 from codehub.archives.objects import ObjectStore
 
 PIECE = process.CHUNK
-# How many entries of a home changed or vanished under our hands, and some of them by name.
+# How many entries of a home changed or vanished while they were packed, and some of them by name.
 Moved = Callable[[int, Sequence[str]], None]
 
 
@@ -68,7 +68,7 @@ async def _feed(worker: process.Worker, chunks: AsyncGenerator[bytes, None]) -> 
                 if not await worker.feed(chunk):
                     return
     except asyncio.CancelledError:
-        raise  # it may not be reading any more: whoever ends it closes the pipe
+        raise  # it may not be reading any more: closing the worker closes the pipe
     except Exception:
         await worker.end()
         raise

@@ -1,4 +1,4 @@
-"""What an archive is: its keys, its meta, its errors. For every room of `archives` and for those who call `service`."""
+"""What an archive is: its keys, its meta, its errors. For every module of `archives` and the callers of `service`."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ META_SUFFIX = ".meta"
 
 # (bytes done, bytes in all; 0 while the total is not known yet)
 Progress = Callable[[int, int], None]
-# Called with the name of each step that has just been taken. Tests die there; nobody else passes one.
+# Called with the name of each step that has just been taken. Tests end the process there; no other caller passes one.
 Step = Callable[[str], None]
 
 

@@ -20,7 +20,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, S3Store
 
-from codehub.archives import manners
+from codehub.archives import obstore_workarounds
 from codehub.archives.model import ArchiveNotFoundError, ObjectStoreError, Step, no_step
 
 # A part of an upload, held in memory. S3 takes 10,000 of them: a home may have 160 GB, compressed.
@@ -41,7 +41,7 @@ class Limits:
     request: float = 120.0  # one part in or one range out: slower than 140 KB/s is as good as away
     retry: float = 60.0  # no request is tried again after this
     retries: int = 4
-    goodbye: float = 10.0  # to end an upload in good order when it is given up
+    abort: float = 10.0  # to end an upload in good order when it is given up
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class AlreadyStoredError(ObjectStoreError):
 
 
 def open_store(url: str, limits: Limits | None = None, step: Step = no_step) -> "ObjectStore":
-    manners.leave_in_peace()
-    manners.give_memory_back()
+    obstore_workarounds.delay_exit()
+    obstore_workarounds.return_freed_memory()
     parts = urlsplit(url)
     if parts.scheme == "file":
         from codehub.archives.local import FileStore  # noqa: PLC0415 - a kind of ObjectStore, so it imports us
@@ -87,12 +87,12 @@ class ObjectStore:
         self._inner = inner
         self._limits = limits
         # More than the client's own bounds together: only met when those fail us.
-        self._patience = limits.request + limits.retry + limits.connect
+        self._timeout = limits.request + limits.retry + limits.connect
 
     async def put(self, key: str, content: bytes) -> None:
         """Create a small object, or raise `AlreadyStoredError`: of two writers, one succeeds."""
         with mapped(key, writing=True):
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 await obstore.put_async(self._inner, key, content, mode="create", use_multipart=False)
 
     async def put_stream(self, key: str, chunks: AsyncIterator[Piece]) -> None:
@@ -126,26 +126,26 @@ class ObjectStore:
             raise feed.error
 
     async def _give_up(self, key: str, upload: "asyncio.Future[Any]", feed: "_Feed") -> None:
-        """End an upload that nobody wants any more.
+        """End an upload that is given up.
 
-        Parts of an upload that is simply dropped stay in the bucket, seen by nobody and paid for. So it is brought to
+        Parts of an upload that is simply dropped stay in the bucket, not listed and paid for. So it is brought to
         its end early, which makes an object without meta, and that is deleted. If the store does not answer, a
         lifecycle rule of the bucket for incomplete uploads has to do.
         """
         feed.stop()
-        await asyncio.wait([upload], timeout=self._limits.goodbye)
+        await asyncio.wait([upload], timeout=self._limits.abort)
         upload.cancel()
         with contextlib.suppress(Exception, asyncio.CancelledError):
             await upload
         with contextlib.suppress(Exception):
-            async with asyncio.timeout(self._limits.goodbye):
+            async with asyncio.timeout(self._limits.abort):
                 await self.delete(key)
 
     async def head(self, key: str) -> int | None:
         """An object's size; None when there is no such object."""
         try:
             with mapped(key):
-                async with asyncio.timeout(self._patience):
+                async with asyncio.timeout(self._timeout):
                     return (await obstore.head_async(self._inner, key))["size"]
         except ArchiveNotFoundError:
             return None
@@ -188,7 +188,7 @@ class ObjectStore:
 
     async def _range(self, key: str, start: int, end: int) -> memoryview:
         with mapped(key):
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 content = memoryview(await obstore.get_range_async(self._inner, key, start=start, end=end))
         if len(content) != end - start:
             raise ObjectStoreError(f"{key} came short: {len(content)} of {end - start} bytes")
@@ -199,7 +199,7 @@ class ObjectStore:
         pages = obstore.list(self._inner, prefix, chunk_size=1000).__aiter__()
         while True:
             with mapped(prefix):
-                async with asyncio.timeout(self._patience):
+                async with asyncio.timeout(self._timeout):
                     page = await anext(pages, None)
             if page is None:
                 return
@@ -209,7 +209,7 @@ class ObjectStore:
     async def delete(self, key: str) -> None:
         """Gone already is fine."""
         with contextlib.suppress(ArchiveNotFoundError), mapped(key):
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 await obstore.delete_async(self._inner, key)
 
 

@@ -2,7 +2,7 @@
 
 Two platforms that share a store by mistake, or a copy of a platform that was restored from a backup, see each other's
 archives as belonging to no workspace. So the first platform to collect leaves its name in the store, and any other
-collects nothing there until somebody says `codehub gc --take-over`.
+collects nothing there until an administrator says `codehub gc --take-over`.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ MARKER = ".codehub-platform"
 
 
 async def owner(store: ObjectStore) -> str | None:
-    """The platform that collects here; None while nobody does."""
+    """The platform that collects here; None while none does."""
     try:
         return (await store.get(MARKER)).decode().strip()
     except ArchiveNotFoundError:

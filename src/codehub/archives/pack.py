@@ -4,7 +4,7 @@ The order is fixed (names sorted, what is not a directory first) and nothing of 
 unchanged tree again gives the same bytes. For an archive the container is stopped while we read: a file that changes or
 vanishes all the same means that the picture is not one moment's, and the whole is tried again later. A download or a
 backup may be `live`: then each file is as it was when we came by, and the tar is sound and comes to an end whatever
-those in the home do meanwhile; what changed under our hands, or could not be had, is counted and named.
+those in the home do meanwhile; what changed while it was read, or could not be read, is counted and named.
 
 Memory grows with the largest directory, the depth of the tree and the number of files that have several names, not with
 bytes; the archive grows with the number of entries, however deep they lie (see `naming`).
@@ -28,12 +28,12 @@ CHUNK = 1024 * 1024
 NAMED_AT_MOST = 100
 
 # Reading must not set access times of 200,000 files; only an owner (or root) may ask for that.
-_QUIET = os.O_NOATIME if os.geteuid() == 0 else 0
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | _QUIET
+_NO_ATIME = os.O_NOATIME if os.geteuid() == 0 else 0
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | _NO_ATIME
 _KEPT_XATTRS = ("user.", "system.posix_acl_")
-# Not the home's doing: these fail a live one, too.
-_OUR_TROUBLE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO}
-# Whoever moves folders to where we have not been yet could keep us busy for ever: more than this cannot be there.
+# Not caused by the home: these fail a live one, too.
+_PLATFORM_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO}
+# A process that moves folders to where we have not been yet could keep us busy for ever: more than this is not there.
 _ENDLESS_BYTES, _ENDLESS_ENTRIES = 1 << 30, 1_000_000  # beside twice what the whole file system holds
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
@@ -68,7 +68,7 @@ class _Level:
     before: tuple[int, int]
     prefix: naming.Prefix
     subdirectories: list[bytes]  # still to visit, last first
-    lent_mode: int | None  # what the mode was before we gave ourselves access
+    original_mode: int | None  # what the mode was before we gave ourselves access
 
 
 class Packer:
@@ -105,15 +105,15 @@ class Packer:
         while levels:
             level = levels[-1]
             if level.subdirectories and self._live and self._is_endless():
-                self._missed(level.prefix.path(), "has no end")
+                self._note_moved(level.prefix.path(), "has no end")
                 level.subdirectories.clear()
             if level.subdirectories:
                 self._go_down(descent, levels, level.subdirectories.pop())
                 continue
             if level.before != _moment(os.fstat(descent.fd)):
                 self._changed(level.prefix.path(), "changed")
-            if level.lent_mode is not None:
-                os.fchmod(descent.fd, level.lent_mode)
+            if level.original_mode is not None:
+                os.fchmod(descent.fd, level.original_mode)
             levels.pop()
             if levels:
                 self._go_up(descent, levels)
@@ -121,21 +121,21 @@ class Packer:
     def _go_down(self, descent: Descent, levels: list[_Level], name: bytes) -> None:
         prefix = naming.Prefix(name + b"/", levels[-1].prefix)
         try:
-            fd, lent_mode = _open(name, descent.fd, DIRECTORY_FLAGS | _QUIET)
+            fd, original_mode = _open(name, descent.fd, DIRECTORY_FLAGS | _NO_ATIME)
         except OSError as e:
-            self._vanished(e, prefix.path())
+            self._skip(e, prefix.path())
             return
         descent.enter(fd)
         try:
-            levels.append(self._open_level(descent, name, prefix, lent_mode))
+            levels.append(self._open_level(descent, name, prefix, original_mode))
         except (OSError, ValueError) as e:  # removed since it was opened; or it has too many extended attributes
-            if lent_mode is not None:
-                os.fchmod(fd, lent_mode)
-            self._vanished(e, prefix.path())
+            if original_mode is not None:
+                os.fchmod(fd, original_mode)
+            self._skip(e, prefix.path())
             self._go_up(descent, levels)
 
     def _go_up(self, descent: Descent, levels: list[_Level]) -> None:
-        """To the last of the levels. Where somebody moved the tree we are in: to the last that is in its place."""
+        """To the last of the levels. Where the tree we are in was moved: to the last that is in its place."""
         try:
             descent.leave()
         except (MovedError, OSError):
@@ -143,14 +143,14 @@ class Packer:
                 raise
             depth = descent.find_back([level.name for level in levels[1:]])
             for lost in levels[depth + 1 :]:
-                self._missed(lost.prefix.path(), "was moved")
+                self._note_moved(lost.prefix.path(), "was moved")
             del levels[depth + 1 :]
 
-    def _open_level(self, descent: Descent, name: bytes, prefix: naming.Prefix, lent_mode: int | None) -> _Level:
+    def _open_level(self, descent: Descent, name: bytes, prefix: naming.Prefix, original_mode: int | None) -> _Level:
         """Write a directory and everything in it that is not one."""
         fd, start = descent.fd, prefix.path()
         status = os.fstat(fd)
-        mode = stat.S_IMODE(status.st_mode) if lent_mode is None else lent_mode
+        mode = stat.S_IMODE(status.st_mode) if original_mode is None else original_mode
         entry = _entry(start or b"./", tar.DIRECTORY, status)
         entry.mode = mode
         entry.xattrs = _kept(fd, os.listxattr(fd))
@@ -169,32 +169,32 @@ class Packer:
                 else:
                     self._file(fd, item, path)
             except (OSError, ValueError) as e:
-                self._vanished(e, path)
-        return _Level(name, _moment(status), prefix, subdirectories, lent_mode)
+                self._skip(e, path)
+        return _Level(name, _moment(status), prefix, subdirectories, original_mode)
 
     def _file(self, directory: int, name: bytes, path: bytes) -> None:
         try:
-            fd, lent_mode = os.open(name, _FILE_FLAGS, dir_fd=directory), None
+            fd, original_mode = os.open(name, _FILE_FLAGS, dir_fd=directory), None
         except PermissionError:
-            fd, lent_mode = _open(name, directory, _FILE_FLAGS)
+            fd, original_mode = _open(name, directory, _FILE_FLAGS)
         try:
             status = os.fstat(fd)
             if status.st_nlink > 1 and self._linked(status, path):
                 return
             if self._live and not stat.S_ISREG(status.st_mode):
-                self._missed(path, "became something else")
+                self._note_moved(path, "became something else")
                 return
             size = status.st_size
             names = os.listxattr(fd)
-            special = names or size > CHUNK or status.st_blocks * 512 < size or lent_mode is not None
+            special = names or size > CHUNK or status.st_blocks * 512 < size or original_mode is not None
             if special or self._first_names.number(status, path) >= 0:
-                self._special_file(fd, path, status, _kept(fd, names), lent_mode)
+                self._special_file(fd, path, status, _kept(fd, names), original_mode)
                 return
             content = os.read(fd, size + 1)
             after = os.fstat(fd)
         finally:
-            if lent_mode is not None:
-                os.fchmod(fd, lent_mode)
+            if original_mode is not None:
+                os.fchmod(fd, original_mode)
             os.close(fd)
         if len(content) != size or after.st_mtime_ns != status.st_mtime_ns or after.st_size != size:
             self._changed(path, "changed")
@@ -241,14 +241,14 @@ class Packer:
             self.done.bytes += len(content)
             size -= len(content)
         if shorter:
-            self._missed(path, "became shorter")
+            self._note_moved(path, "became shorter")
 
     def _read(self, fd: int, size: int) -> bytes:
         """In the middle of a file: what cannot be read of a live one is like what is not there."""
         try:
             return os.read(fd, size)
         except OSError as e:
-            if not self._live or e.errno in _OUR_TROUBLE:
+            if not self._live or e.errno in _PLATFORM_ERRORS:
                 raise
             return b""
 
@@ -268,19 +268,19 @@ class Packer:
             self._emit(tar.describe(entry))
             self._written(status, path)
 
-    def _vanished(self, error: OSError | ValueError, path: bytes) -> None:
+    def _skip(self, error: OSError | ValueError, path: bytes) -> None:
         """Nothing of it has been written yet. Whatever stood in the way, it is what they made of their home."""
-        if not self._live or getattr(error, "errno", None) in _OUR_TROUBLE:
+        if not self._live or getattr(error, "errno", None) in _PLATFORM_ERRORS:
             raise error
         gone = isinstance(error, FileNotFoundError | NotADirectoryError)
-        self._missed(path, "vanished" if gone else (error.strerror if isinstance(error, OSError) else str(error)))
+        self._note_moved(path, "vanished" if gone else (error.strerror if isinstance(error, OSError) else str(error)))
 
     def _changed(self, path: bytes, how: str) -> None:
         if not self._live:
             raise SourceChangedError(f"{_shown(path)!r} {how} while it was archived")
-        self._missed(path, how)
+        self._note_moved(path, how)
 
-    def _missed(self, path: bytes, how: str | None) -> None:
+    def _note_moved(self, path: bytes, how: str | None) -> None:
         self.done.moved_count += 1
         if len(self.done.moved) < NAMED_AT_MOST:
             self.done.moved.append(f"{_shown(path or b'./')}: {how}")
@@ -327,7 +327,7 @@ def _listing(fd: int) -> tuple[list[bytes], list[bytes], set[bytes]]:
     Only names, and as bytes: there may be a million, and a name that is no text takes twice as much as one.
     """
     directories, names, special = [], [], set()
-    os.lseek(fd, 0, os.SEEK_SET)  # whoever has read from it before must not hide anything from us
+    os.lseek(fd, 0, os.SEEK_SET)  # what was read from it before must not be missing
     with os.scandir(fd) as found:
         for item in found:
             name = item.name.encode(_ENCODING, "surrogateescape")
@@ -393,10 +393,10 @@ def _open(name: bytes, directory: int, flags: int) -> tuple[int, int | None]:
         mode = stat.S_IMODE(status.st_mode)
         os.chmod(name, mode | (0o700 if flags & os.O_DIRECTORY else 0o400), dir_fd=directory)
         return os.open(name, flags, dir_fd=directory), mode
-    return fd, _let_us_enter(fd) if flags & os.O_DIRECTORY else None
+    return fd, _make_enterable(fd) if flags & os.O_DIRECTORY else None
 
 
-def _let_us_enter(fd: int) -> int | None:
+def _make_enterable(fd: int) -> int | None:
     """A directory may be listed and yet not entered (0600): the mode to give back, where that was changed."""
     status, ours = os.fstat(fd), os.geteuid()
     if ours == 0 or status.st_uid != ours or status.st_mode & stat.S_IXUSR:

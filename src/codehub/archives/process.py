@@ -74,7 +74,7 @@ def _write_all(fd: int, content: bytes | memoryview) -> None:
 
 
 class Worker:
-    """A worker under way. Leave its context, by whatever door, and it is gone."""
+    """A worker under way. When its context is left, for whatever reason, it is ended."""
 
     def __init__(self, process: asyncio.subprocess.Process, pipes: "_Pipes", progress: Progress, total: int) -> None:
         self._process = process
@@ -168,7 +168,7 @@ def packing(
 
 
 def recompressing() -> contextlib.AbstractAsyncContextManager[Worker]:
-    """An archive as it is stored goes in, one that everybody can open comes out."""
+    """An archive as it is stored goes in, a gzip comes out, which every system can open."""
     return _running("recompress", {}, model.no_progress, 0)
 
 

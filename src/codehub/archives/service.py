@@ -73,7 +73,7 @@ async def archive(
     if found := await committed(store, workspace_id, op_id):
         return found
     key = model.data_key(key_base)
-    # Without a meta this is what a failed attempt of our own left behind: nobody else writes below our epoch.
+    # Without a meta this is what a failed attempt of our own left behind: only we write below our epoch.
     await _clear(store, key_base)
     digest = Digest()
     async with process.packing(source, progress) as worker:
@@ -105,7 +105,7 @@ async def _commit(store: ObjectStore, key: str, meta: Meta) -> None:
         await store.put(model.meta_key(key), meta.to_json())
     stored = Meta.from_json(await store.get(model.meta_key(key)))
     if stored.sha256 != meta.sha256 or stored.size != meta.size:
-        raise ObjectStoreError(f"{key} was committed by somebody else, with other content")
+        raise ObjectStoreError(f"{key} was committed by another process, with other content")
 
 
 async def committed(store: ObjectStore, workspace_id: str, op_id: str) -> Archived | None:

@@ -76,7 +76,7 @@ class Unpacker:
         self._own = owner is not None or self._privileged
         self._maker: Owner | None = None  # whom new files belong to, when that is known
         self._used = 0  # of the quota
-        self._doors: list[tuple[naming.Prefix, int]] = []
+        self._closed_directories: list[tuple[naming.Prefix, int]] = []
 
     def run(self, root: int) -> Unpacked:
         """Unpack below an open, empty directory, which is closed. There must be no umask: modes are taken as given."""
@@ -91,7 +91,7 @@ class Unpacker:
             self._kept.remove()
             while self._levels:
                 self._leave(descent)
-            self._close_doors(descent)
+            self._restore_closed_modes(descent)
         except (MovedError, ValueError, OverflowError) as e:  # a name with a NUL, an owner beyond all numbers
             raise ArchiveCorruptedError("the archive names what cannot be") from e
         finally:
@@ -186,18 +186,18 @@ class Unpacker:
             os.close(directory)
         else:
             if closed:
-                self._doors.append((left.prefix, mode))
+                self._closed_directories.append((left.prefix, mode))
             if self._levels:
                 descent.leave()
         if self._levels:
             self._prefix = self._levels[-1].prefix.path()
 
-    def _close_doors(self, descent: Descent) -> None:
+    def _restore_closed_modes(self, descent: Descent) -> None:
         """Directories closed to their own owner, whom we are: a later hard link may still lead into one.
 
         They come in the order in which they were left, so what lies inside is closed before what is around it.
         """
-        for prefix, mode in self._doors:
+        for prefix, mode in self._closed_directories:
             fd = self._open_below_root(descent, prefix.path().split(b"/")[:-1])
             os.fchmod(fd, mode)
             os.close(fd)
@@ -297,7 +297,7 @@ class Unpacker:
         return fd
 
     def _give(self, fd: int, entry: tar.Entry) -> None:
-        """What we make is ours at first; mostly it is somebody else's."""
+        """What we make is ours at first; mostly it belongs to another user."""
         owner = self._owner or (entry.uid, entry.gid)
         if self._own and owner != self._maker:
             os.fchown(fd, *owner)

@@ -14,7 +14,7 @@ KEEP_OPEN = 64
 
 
 class MovedError(Exception):
-    """The tree was rearranged under our feet."""
+    """The tree was rearranged while we were in it."""
 
 
 class Descent:

@@ -24,7 +24,7 @@ from codehub.archives.unpack import Unpacker
 from codehub.archives.walk import DIRECTORY_FLAGS
 
 TICK_SECONDS = 0.3
-NOBODY_TOOK_IT = "nobody took the archive"
+OUTPUT_CLOSED = "the reader of the archive has closed it"
 _PR_SET_PDEATHSIG = 1
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -47,12 +47,12 @@ def pack(source: str, live: bool, gzip: bool) -> None:
 
 
 def recompress() -> None:
-    """An archive as it is stored, to a form that everybody can open."""
+    """An archive as it is stored, as gzip, which every system can open."""
     with open(0, "rb", buffering=0, closefd=False) as compressed, _output(gzip=True) as output:
         source = compress.Decompressed(compressed)
         for chunk in source.chunks():
             output.write(chunk)
-        while compressed.read(compress.CHUNK):  # whoever sends it compares it with its checksum, to its end
+        while compressed.read(compress.CHUNK):  # its sender compares it with its checksum, to its end
             pass
     report(result={})
 
@@ -140,7 +140,7 @@ def _total(root: int) -> int:
 
 
 def _die_with_parent() -> None:
-    """A coordinator that is killed takes its workers along: nobody writes on beside its successor."""
+    """A coordinator that is killed takes its workers along: none writes on beside its successor."""
     parent = os.getppid()
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -152,7 +152,7 @@ def _run(job: str, arguments: dict[str, Any], parent: int) -> None:
     if os.getppid() != parent:
         os._exit(1)
     # An interrupt from the terminal is the coordinator's to handle. A group of our own, not a session: the kernel lets
-    # sessions wait for each other, and whoever empties our pipe would be late for a quarter of the time.
+    # sessions wait for each other, and the reader of our pipe would be late for a quarter of the time.
     os.setpgid(0, 0)
     try:
         JOBS[job](**arguments)
@@ -160,13 +160,13 @@ def _run(job: str, arguments: dict[str, Any], parent: int) -> None:
         report(error=type(e).__name__, detail=e.detail)
     except OutputError as e:
         taken = not isinstance(e.cause, BrokenPipeError)
-        report(error=ArchiveError.__name__, detail=_said(e.cause, job) if taken else NOBODY_TOOK_IT)
+        report(error=ArchiveError.__name__, detail=_detail(e.cause, job) if taken else OUTPUT_CLOSED)
     except BrokenPipeError:
-        report(error=ArchiveError.__name__, detail=NOBODY_TOOK_IT)
+        report(error=ArchiveError.__name__, detail=OUTPUT_CLOSED)
     except OSError as e:
         changed = job == "pack" and e.errno in {errno.ELOOP, errno.ENXIO}  # became a link, or a pipe, since it was seen
         kind = SourceChangedError if changed else ArchiveError
-        report(error=kind.__name__, detail=_said(e, job))
+        report(error=kind.__name__, detail=_detail(e, job))
     except ValueError as e:  # a name too long to be written down
         report(error=ArchiveError.__name__, detail=str(e))
     else:
@@ -174,7 +174,7 @@ def _run(job: str, arguments: dict[str, Any], parent: int) -> None:
     os._exit(1)
 
 
-def _said(error: OSError, job: str) -> str:
+def _detail(error: OSError, job: str) -> str:
     full = "the disk is full: " if error.errno in _DISK_FULL else ""
     return f"{full}{error.strerror or error} ({job})"
 
