@@ -147,7 +147,7 @@ class Lab:
 @contextlib.asynccontextmanager
 async def opened(services: Services, folder: pathlib.Path, activity: Activity | None = None) -> AsyncIterator[Lab]:
     await services.people.ensure_first_admin()
-    services.relay.start()
+    services.hub.start()
     async with contextlib.AsyncExitStack() as stack:
         inner = await stack.enter_async_context(_api(services, folder / "api.sock"))
         ide = await stack.enter_async_context(_ide(folder / "ide.sock"))
@@ -163,7 +163,7 @@ async def opened(services: Services, folder: pathlib.Path, activity: Activity | 
             yield Lab(services, f"http://127.0.0.1:{listener.getsockname()[1]}", director, engine, ide)
         finally:
             await engine.drain(0)
-            await services.relay.stop()
+            await services.hub.stop()
 
 
 @contextlib.asynccontextmanager

@@ -73,12 +73,12 @@ async def test_progress_ends_with_all_of_it_and_reaches_the_row(
 
     async with house.database.connection() as c:
         await c.fetchrow(sql.begin, id_, Operation.STARTING, "op1", house.clock.now())
-        before = await c.fetchval("SELECT count(*) FROM workspace_events")
+        before = await c.fetchval("SELECT count(*) FROM events")
     begun = await house.service.get(MINA, id_)
     await house.controller._transitions.note_progress(begun, 5, 10)
     assert (await house.service.get(MINA, id_)).progress == {"bytes": 5, "total": 10}
     async with house.database.connection() as c:
-        assert await c.fetchval("SELECT count(*) FROM workspace_events") == before + 1  # subscribers hear of it
+        assert await c.fetchval("SELECT count(*) FROM events") == before + 1  # subscribers hear of it
 
 
 async def test_progress_is_saved_at_most_once_a_second(database: Database, tmp_path: pathlib.Path) -> None:

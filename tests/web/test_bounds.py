@@ -105,7 +105,7 @@ async def test_access_tokens_are_counted(site: Site, clock: ManualClock) -> None
 
 async def test_streams_are_counted_and_their_places_come_back(settings: Settings, clock: ManualClock) -> None:
     async with serving_with(settings, clock, max_streams_per_user=3, max_streams=4) as site:
-        site.services.relay.start()
+        site.services.hub.start()
         async with program(site, "mina") as mina, program(site, "jun") as jun, contextlib.AsyncExitStack() as stack:
             follow = f"/api/v1/workspaces/{await workspace(mina)}/logs/follow"
             opened = [await stack.enter_async_context(mina.get("/api/v1/events")) for _ in range(3)]
@@ -123,7 +123,7 @@ async def test_streams_are_counted_and_their_places_come_back(settings: Settings
             for _ in range(10):
                 async with mina.head("/api/v1/events") as answer:
                     assert answer.status == 200
-        await site.services.relay.stop()
+        await site.services.hub.stop()
 
 
 async def status(client: aiohttp.ClientSession, path: str) -> tuple[int, str | None]:

@@ -11,11 +11,10 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from codehub import logs
+from codehub import logs, metrics
 from codehub.auth import store
 from codehub.clock import Clock
 from codehub.db import Database
-from codehub.errors import UnavailableError
 from codehub.policy.model import Principal, Role
 
 log = logs.get()
@@ -70,8 +69,9 @@ class OpenStreams:
                 self._news.clear()
                 try:
                     await self._look()
-                except UnavailableError as e:
-                    log.warning("Open streams wait for the database", error=e.detail)
+                except Exception:  # whatever it is, the next look may succeed
+                    metrics.LOOP_TICKS.labels("open-streams", "failed").inc()
+                    log.exception("Open streams could not be looked at, and will be again")
                     await self._clock.sleep(LOOK_SECONDS)
                 await self._a_while_or_news()
         finally:

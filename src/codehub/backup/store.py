@@ -16,9 +16,9 @@ from codehub.db.pool import AWAY
 from codehub.errors import StartError
 
 sql = Queries("codehub.backup")
-# Not kept: what this database went through, who leads right now, news that are ordered by this server's own transaction
-# numbers, which mean nothing to another server, whose object store it is, and what was to be collected from there.
-NOT_KEPT = ["schema_migrations", "system_locks", "workspace_events", "platform", "orphans"]
+# Not kept: what this database went through, who leads right now, events, which are for those who listen now,
+# whose object store it is, and what was to be collected from there.
+NOT_KEPT = ["schema_migrations", "system_locks", "events", "event_floor", "platform", "orphans"]
 CONNECT_SECONDS = 10.0
 # The same text for the same rows on every machine, and no bound that an administrator set for short statements.
 SESSION = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from codehub import logs
+from codehub import logs, metrics
 from codehub.clock import Clock
 from codehub.db.pool import AWAY
 
@@ -47,6 +47,9 @@ class Listener:
                 pause = 0.2
             except (*AWAY, asyncpg.PostgresError) as e:
                 log.warning("Listener lost the database", error=str(e), retry_in=pause)
+            except Exception:  # a subscriber's mistake may not end it for all of them
+                metrics.LOOP_TICKS.labels("listener", "failed").inc()
+                log.exception("The listener failed, and begins again", retry_in=pause)
             await self._clock.sleep(pause)
             pause = min(pause * 2, 5.0)
 

@@ -36,6 +36,11 @@ AWAY = (
 )
 
 
+def is_away(error: BaseException) -> bool:
+    """Does the error say that the database is away? A wrong argument's is asyncpg's `InterfaceError` too, and ours."""
+    return isinstance(error, (UnavailableError, *AWAY)) and not isinstance(error, ValueError)
+
+
 class Connection(Protocol):
     """The part of an asyncpg connection that stores use."""
 
@@ -87,9 +92,7 @@ class Database:
             async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
                 yield connection
         except AWAY as e:
-            if isinstance(
-                e, ValueError
-            ):  # asyncpg's word for an argument of the wrong type: our mistake, not an outage
+            if not is_away(e):
                 raise
             if isinstance(e, asyncio.TimeoutError):
                 await self.distrust()

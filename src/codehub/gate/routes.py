@@ -1,28 +1,23 @@
 """The routing table of a worker: which workspaces there are, who may enter, where they listen. In memory.
 
-Filled from the database and kept true by what changes there: a notification wakes the reader, and it looks every few
-seconds in any case, so a lost one delays and never breaks. What sleeps is read when somebody asks for it. The director
-asks on every request and waits for nothing.
+Filled from the database and kept true by the events of its outbox (`events.follower`). What sleeps is read when a
+request asks for it. The director asks on every request and waits for nothing.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 
-from codehub import logs
 from codehub.activity.model import Watched
 from codehub.clock import Clock
-from codehub.db import Database
-from codehub.errors import UnavailableError
+from codehub.db import Connection, Database
+from codehub.events.follower import Follower
+from codehub.events.model import Stored
 from codehub.gate.rules import Outcome
 from codehub.proxy.model import Forward
-from codehub.workspaces import routing
-from codehub.workspaces.model import Position
+from codehub.workspaces import changes, routing
 from codehub.workspaces.routing import Entry
 
-log = logs.get()
-LOOK_SECONDS = 5.0
-RETRY_SECONDS = 1.0
 REMEMBER = 10_000  # workspaces that do not run
 
 
@@ -61,12 +56,12 @@ class Routes:
 
     def __init__(self, database: Database, clock: Clock, changed: Callable[[Route, Entry], None]) -> None:
         self._database = database
-        self._clock = clock
         self._changed = changed
         self._table: dict[str, Route] = {}
-        self._position: Position | None = None
-        self._news = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._finding: Counter[str] = Counter()  # ids that are being read
+        self._follower = Follower("routes", database, clock, self._take, self._reload)
+        self.wake = self._follower.wake
+        self.stop = self._follower.stop
 
     def get(self, id_: str) -> Route | None:
         return self._table.get(id_)
@@ -76,71 +71,57 @@ class Routes:
 
     async def find(self, id_: str) -> Route | None:
         """Also one that is not in use; None: there is none."""
-        async with self._database.connection() as c:
-            found = await routing.of(c, [id_])
-        for entry in found:
-            self._put(entry)
+        self._finding[id_] += 1
+        try:
+            async with self._database.connection() as c:
+                found = await routing.of(c, [id_])
+            for entry in found:
+                self._put(entry)
+        finally:
+            self._finding -= Counter([id_])
         self._trim()
         return self._table.get(id_)
 
-    def wake(self) -> None:
-        """For the listener: something changed."""
-        self._news.set()
-
     async def start(self) -> None:
-        await self._load()
-        self._task = asyncio.create_task(self._follow(), name="routes")
-
-    async def stop(self) -> None:
-        if self._task:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _load(self) -> None:
+        await self._follower.begin()
         async with self._database.connection() as c:
-            self._position = await routing.newest(c)
-            for entry in await routing.in_use(c):
-                self._put(entry)
+            await self._reload(c)
+        self._follower.start()
 
-    async def _follow(self) -> None:
-        while True:
-            self._news.clear()
-            try:
-                while await self._read():
-                    pass
-            except UnavailableError as e:
-                log.warning("Routes wait for the database", error=e.detail)
-                await self._clock.sleep(RETRY_SECONDS)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._news.wait()
+    async def _reload(self, c: Connection) -> None:
+        """All that is in use, and all that is known."""
+        for entry in await routing.in_use(c):
+            self._put(entry)
+        await self._read(c, set(self._table))
 
-    async def _read(self) -> bool:
-        """Read on from where we are; True when there may be more."""
-        assert self._position is not None  # noqa: S101 (loaded first)
-        async with self._database.connection() as c:
-            ids, position = await routing.changed_since(c, self._position)
-            found = await routing.of(c, ids) if ids else []
+    async def _take(self, c: Connection, events: Sequence[Stored]) -> None:
+        await self._read(c, {e.subject for e in events if e.audience.startswith(f"{changes.CLASS}:")})
+
+    async def _read(self, c: Connection, ids: Collection[str]) -> None:
+        found = await routing.of(c, ids) if ids else []
         for entry in found:
             self._put(entry)
-        for gone in ids - {entry.id for entry in found}:
+        for gone in set(ids) - {entry.id for entry in found}:
             self._table.pop(gone, None)
-        more, self._position = position != self._position, position
-        return more
 
     def _put(self, entry: Entry) -> None:
+        """Unless something newer is known: two readings may arrive in the wrong order."""
         route = self._table.get(entry.id)
         if route is None:
             self._table[entry.id] = Route(entry)
-        elif route.entry != entry:
+        elif entry.as_of >= route.entry.as_of:
             before = route.entry
             route.entry = entry
-            self._changed(route, before)
-            route.become(entry)
+            if entry != before:
+                self._changed(route, before)
+                route.become(entry)
 
     def _trim(self) -> None:
-        """Forget those longest known of which nothing is in use."""
-        idle = [id_ for id_, r in self._table.items() if not r.forwards and not r.waiting and r.entry.address is None]
+        """Forget those longest known of which nothing is in use; not while an older reading may be under way."""
+        idle = [id_ for id_, r in self._table.items() if self._is_idle(r) and id_ not in self._finding]
         for id_ in idle[: max(0, len(idle) - REMEMBER)]:
             del self._table[id_]
+
+    @staticmethod
+    def _is_idle(route: Route) -> bool:
+        return not route.forwards and not route.waiting and route.entry.address is None

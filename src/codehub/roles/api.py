@@ -36,7 +36,7 @@ def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
 async def run(settings: Settings, clock: Clock, listeners: list[socket.socket]) -> None:
     """Until a signal says stop; requests under way are finished, within the bound of the settings."""
     async with open_services(settings, clock) as services:
-        services.relay.start()
+        services.hub.start()
         await Server(server_config(create_app(services), settings), services).serve(sockets=listeners)
 
 
@@ -48,5 +48,5 @@ class Server(uvicorn.Server):
         self._services = services
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._services.relay.stop()
+        await self._services.hub.stop()
         await super().shutdown(sockets)

@@ -350,8 +350,12 @@ class CoordinatorConfig:
         "Seconds between removals of what has expired.",
         check=at_least(0.1),
     )
-    history_days: int = setting(
-        "CODEHUB_HISTORY_DAYS", 90, "Days that history, audit and events are kept.", check=at_least(1)
+    history_days: int = setting("CODEHUB_HISTORY_DAYS", 90, "Days that history and audit are kept.", check=at_least(1))
+    event_hours: int = setting(
+        "CODEHUB_EVENT_HOURS",
+        24,
+        "Hours that events are kept for clients that come back; one that was away for longer is told to begin again.",
+        check=at_least(1),
     )
 
 

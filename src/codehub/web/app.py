@@ -16,7 +16,7 @@ from codehub.coordinator import api as coordinator_api
 from codehub.gate import hosts
 from codehub.http import problems, provide
 from codehub.templates import api as templates_api
-from codehub.web import dashboard, entry, handover, health, login, pages, rendering
+from codehub.web import dashboard, entry, handover, health, live, login, pages, rendering
 from codehub.web.middleware import BodyLimit, HeadAsGet, OwnHosts, RequestContext, SameOriginWrites
 from codehub.web.services import Services
 from codehub.workspaces import api as workspaces_api
@@ -32,6 +32,7 @@ TAGS = [
 ROUTERS = (
     health.router,
     workspaces_api.router,
+    live.router,
     activity_api.router,
     points_api.router,
     shares_api.router,

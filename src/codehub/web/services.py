@@ -14,6 +14,7 @@ from codehub.auth.service import People
 from codehub.auth.streams import OpenStreams
 from codehub.clock import Clock
 from codehub.db import Database, Listener
+from codehub.events.hub import Hub
 from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
 from codehub.http import lasting
@@ -23,7 +24,6 @@ from codehub.rates import Rates
 from codehub.runtimes.base import Runtime
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
-from codehub.workspaces import events
 from codehub.workspaces.access import Entering
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.ttl_policy import Timetable
@@ -43,7 +43,7 @@ class Services:
     templates: Templates
     runtime: Runtime
     workspaces: Workspaces
-    relay: events.Relay
+    hub: Hub
     origins: Origins
     passes: Passes
     entering: Entering
@@ -64,7 +64,6 @@ class Services:
             Templates: self.templates,
             Runtime: self.runtime,
             Workspaces: self.workspaces,
-            events.Relay: self.relay,
             Entering: self.entering,
             Timetable: self.timetable,
             Activity: self.activity,

@@ -12,6 +12,8 @@ from codehub.clock import Clock
 from codehub.db import Database, Listener, migrate
 from codehub.db.redis import open_redis
 from codehub.errors import StartError
+from codehub.events.hub import Hub
+from codehub.events.model import CHANNEL as EVENTS_CHANNEL
 from codehub.gate import origins
 from codehub.gate.passes import Passes
 from codehub.invocation import command
@@ -20,7 +22,7 @@ from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
 from codehub.web.services import Services
-from codehub.workspaces import events, leaving
+from codehub.workspaces import changes, leaving
 from codehub.workspaces.access import Entering
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.ttl_policy import Timetable
@@ -47,10 +49,10 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         people = People(database, clock, auth, settings.limits, credentials, leaving.put_away)
         where = origins.of(settings)
         timetable = Timetable(settings.ttl, settings.activity, templates)
-        relay = events.Relay(database, clock, timetable)
+        hub = Hub(database, clock, changes.kinds(timetable))
         listener.subscribe(CHANNEL, credentials.forget)
         listener.subscribe(CHANNEL, open_streams.wake)
-        listener.subscribe(events.CHANNEL, relay.wake)
+        listener.subscribe(EVENTS_CHANNEL, hub.wake)
         listener.start()
         yield Services(
             settings=settings,
@@ -66,7 +68,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
             workspaces=workspaces,
-            relay=relay,
+            hub=hub,
             origins=where,
             passes=Passes(auth.secret_key),
             entering=Entering(database, clock, settings.limits, workspaces, people, isolated=where.isolated),

@@ -1,11 +1,9 @@
 """Builds a worker's director from the settings, and keeps it informed for as long as the worker lives."""
 
-import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 
-from codehub import ids, logs
+from codehub import ids
 from codehub.activity.recorder import Recorder
 from codehub.auth.credentials import CHANNEL as PEOPLE_CHANNEL
 from codehub.auth.credentials import Credentials
@@ -14,7 +12,8 @@ from codehub.auth.service import People
 from codehub.clock import Clock
 from codehub.db import Database, Listener
 from codehub.db.redis import open_redis
-from codehub.errors import StartError, UnavailableError
+from codehub.errors import StartError
+from codehub.events.model import CHANNEL as EVENTS_CHANNEL
 from codehub.gate import hosts, origins, passes
 from codehub.gate.director import Activity, WorkspaceDirector
 from codehub.gate.principals import Principals
@@ -23,14 +22,13 @@ from codehub.invocation import command
 from codehub.proxy.model import Address
 from codehub.proxy.server import Engine
 from codehub.proxy.workers import Directing
+from codehub.recurring import Recurring
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
-from codehub.workspaces import events
 from codehub.workspaces.access import Entering
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.ttl_policy import Timetable
 
-log = logs.get()
 CONNECTIONS = 4
 LOOK_SECONDS = 5.0
 
@@ -72,11 +70,11 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
             activity=activity or recorder,
             open_routes=lambda changed: Routes(database, clock, changed),
         )
-        watcher = Watcher(director, clock)
+        watcher = Recurring("revocations", director.look_for_the_unwelcome, clock, period=LOOK_SECONDS)
         listener.subscribe(PEOPLE_CHANNEL, credentials.forget)
         listener.subscribe(PEOPLE_CHANNEL, principals.forget)
         listener.subscribe(PEOPLE_CHANNEL, watcher.wake)
-        listener.subscribe(events.CHANNEL, director.routes.wake)
+        listener.subscribe(EVENTS_CHANNEL, director.routes.wake)
         try:
             await director.look_for_the_unwelcome()
             await director.routes.start()
@@ -93,36 +91,3 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
             await database.close()
 
     return directed
-
-
-class Watcher:
-    """Looks for who has to leave: when somebody was logged out, and every few seconds in any case."""
-
-    def __init__(self, director: WorkspaceDirector, clock: Clock) -> None:
-        self._director = director
-        self._clock = clock
-        self._news = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def wake(self) -> None:
-        self._news.set()
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="watcher")
-
-    async def stop(self) -> None:
-        if self._task:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _run(self) -> None:
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._news.wait()
-            self._news.clear()
-            try:
-                await self._director.look_for_the_unwelcome()
-            except UnavailableError as e:
-                log.warning("Revocations wait for the database", error=e.detail)

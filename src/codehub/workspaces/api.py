@@ -1,11 +1,11 @@
-"""REST about workspaces, and the event stream."""
+"""REST about workspaces."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
@@ -18,7 +18,6 @@ from codehub.http.streams import Streams
 from codehub.policy.model import Principal
 from codehub.runtimes.base import Runtime
 from codehub.settings import Settings
-from codehub.workspaces import events
 from codehub.workspaces.access import Entering
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Phase, Workspace
@@ -32,7 +31,6 @@ DesiredIn = Literal["RUNNING", "STANDBY", "ARCHIVED", "PENDING"]
 Name = Annotated[web_fields.Line, Field(min_length=1, max_length=100, examples=["Week 3"])]
 Tail = Annotated[int, Query(ge=0, le=1_000_000, description="Bytes of it, at most.")]
 LOG_TYPE = "text/plain; charset=utf-8"
-HEARTBEAT, HEARTBEAT_SECONDS = b"event: heartbeat\ndata: {}\n\n", 30.0
 Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="Seconds; 0 = never."), web_fields.Whole]
 
 
@@ -240,34 +238,3 @@ async def _log(request: Request, caller: Principal, id_: str, tail_bytes: int, *
 
 def _streams(request: Request) -> Streams:
     return provide.get(request, Streams)
-
-
-@router.get(
-    "/events",
-    response_class=StreamingResponse,
-    responses={
-        **documented(429),
-        200: {"content": {"text/event-stream": {}}, "description": "Server-Sent Events, without end."},
-    },
-)
-async def stream_events(
-    request: Request,
-    caller: LoggedIn,
-    last_event_id: Annotated[str | None, Header(max_length=50)] = None,
-) -> StreamingResponse:
-    """`workspace_updated`, `workspace_deleted` (data: the workspace) and `heartbeat`; resumes by `Last-Event-ID`."""
-    clock, relay = provide.get(request, Clock), provide.get(request, events.Relay)
-    owner = None if caller.is_admin else caller.name
-    since = events.parse_position(last_event_id)
-
-    async def stream() -> AsyncIterator[bytes]:
-        yield HEARTBEAT
-        said = clock.monotonic()
-        async for event in relay.subscribe(owner, since):
-            if event:
-                yield event.as_sse()
-            elif clock.monotonic() - said >= HEARTBEAT_SECONDS:
-                yield HEARTBEAT
-                said = clock.monotonic()
-
-    return _streams(request).begin(caller, stream(), "text/event-stream")

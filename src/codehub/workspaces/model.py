@@ -6,8 +6,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-Position = tuple[str, int]  # in the stream of events: transaction and number
-
 
 class Observed(StrEnum):
     """What there is. The order is the level."""

@@ -160,41 +160,18 @@ SELECT id FROM workspaces
 WHERE observed_status IN ('STANDBY', 'RUNNING') AND (disk_measured_at IS NULL OR disk_measured_at < $1)
 ORDER BY disk_measured_at NULLS FIRST LIMIT $2;
 
--- name: strangers
--- Transactions under way in other databases of the same server.
-SELECT coalesce(array_agg(xid::text), '{}')
-FROM (SELECT backend_xid, datname FROM pg_stat_activity WHERE backend_xid IS NOT NULL
-      UNION ALL SELECT transaction, database FROM pg_prepared_xacts) AS open (xid, name)
-WHERE name <> current_database();
-
--- name: events_after
--- Only as far as no older transaction is still open: an event can then never appear behind one that was read.
--- Strangers do not count. They are looked up before this statement sees what is open: of those that began since, none
--- is older than what was committed by then; looked up after it, one that had just ended would have held up everything.
-SELECT e.xact::text AS xact, e.id AS event_id, e.workspace_id, e.owner
-FROM workspace_events e
-WHERE (e.xact, e.id) > ($1::text::xid8, $2)
-  AND e.xact < (
-      SELECT coalesce(
-          (SELECT min(running)
-           FROM pg_snapshot_xip(snapshot) AS running
-           WHERE running::xid <> ALL ($4::text[]::xid[])),
-          pg_snapshot_xmax(snapshot))
-      FROM pg_current_snapshot() AS snapshot)
-ORDER BY e.xact, e.id
-LIMIT $3;
-
--- name: newest_event
-SELECT coalesce(max(xact)::text, '0') FROM workspace_events WHERE xact < pg_snapshot_xmin(pg_current_snapshot());
+-- name: seen_by
+-- What a user owns, and what others share with them.
+SELECT id FROM workspaces WHERE owner = $1 AND emptied_at IS NULL
+UNION ALL
+SELECT w.id FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.name = w.owner
+WHERE s.user_name = $1 AND u.deactivated_at IS NULL AND w.emptied_at IS NULL;
 
 -- name: find_many
 SELECT * FROM workspaces WHERE id = ANY ($1::text[]);
 
 -- name: prune_history
 DELETE FROM workspace_history WHERE id IN (SELECT id FROM workspace_history WHERE at < $1 ORDER BY at LIMIT $2);
-
--- name: prune_events
-DELETE FROM workspace_events WHERE id IN (SELECT id FROM workspace_events WHERE at < $1 ORDER BY at LIMIT $2);
 
 -- name: note_failure
 UPDATE workspaces
@@ -248,14 +225,16 @@ SELECT pg_notify('codehub_wishes', '');
 -- name: routes_in_use
 -- What runs or is about to: the proxy knows these by heart, the others when somebody asks for them.
 SELECT w.id, w.owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
-       w.standby_ttl_seconds, array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests
+       w.standby_ttl_seconds, array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests,
+       events_newest() AS as_of
 FROM workspaces w
 WHERE w.observed_status = 'RUNNING'
    OR (w.health_status = 'OK' AND w.deleted_at IS NULL AND w.desired_state = 'RUNNING');
 
 -- name: routes_of
 SELECT w.id, w.owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
-       w.standby_ttl_seconds, array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests
+       w.standby_ttl_seconds, array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests,
+       events_newest() AS as_of
 FROM workspaces w
 WHERE w.id = ANY ($1::text[]);
 

@@ -1,12 +1,15 @@
-"""What the proxy knows of workspaces: who may enter and where it listens; and which of them are news."""
+"""What the proxy knows of workspaces: who may enter and where it listens."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from codehub import logs
 from codehub.db import Connection
-from codehub.workspaces.model import Desired, Operation, Phase, Position
-from codehub.workspaces.store import events_after, sql
+from codehub.workspaces.model import Desired, Operation, Phase
+from codehub.workspaces.store import sql
+
+log = logs.get()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class Entry:
     desired: Desired
     address: Mapping[str, Any] | None
     standby_ttl_seconds: int | None
+    # The outbox's position when it was read: of two readings, the one with the higher is not the older.
+    as_of: int = field(default=0, compare=False)
 
 
 def _entry(record: Mapping[str, Any]) -> Entry:
@@ -33,23 +38,24 @@ def _entry(record: Mapping[str, Any]) -> Entry:
         Desired(record["desired_state"]),
         record["address"],
         record["standby_ttl_seconds"],
+        record["as_of"],
     )
 
 
+def _entries(records: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """A row that cannot be read is that workspace's trouble: it is not there, and the others are."""
+    entries = []
+    for record in records:
+        try:
+            entries.append(_entry(record))
+        except Exception:
+            log.exception("A workspace's row cannot be read: nobody is let in", workspace=record["id"])
+    return entries
+
+
 async def in_use(c: Connection) -> list[Entry]:
-    return [_entry(record) for record in await c.fetch(sql.routes_in_use)]
+    return _entries(await c.fetch(sql.routes_in_use))
 
 
 async def of(c: Connection, ids: Collection[str]) -> list[Entry]:
-    return [_entry(record) for record in await c.fetch(sql.routes_of, list(ids))]
-
-
-async def newest(c: Connection) -> Position:
-    return await c.fetchval(sql.newest_event), 2**62
-
-
-async def changed_since(c: Connection, position: Position) -> tuple[set[str], Position]:
-    """Ids of workspaces that changed, and where that list ends. Ask again until nothing is left."""
-    found = await events_after(c, position)
-    end = (found[-1]["xact"], found[-1]["event_id"]) if found else position
-    return {record["workspace_id"] for record in found}, end
+    return _entries(await c.fetch(sql.routes_of, list(ids)))

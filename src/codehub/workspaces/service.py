@@ -376,6 +376,6 @@ def _age(passed: timedelta) -> str:
 
 
 async def prune(c: Connection, before: datetime, limit: int) -> int:
-    """Remove history and events past their time; called by housekeeping, a bounded number at a time."""
-    removed = [await c.execute(statement, before, limit) for statement in (sql.prune_history, sql.prune_events)]
-    return max(int(status.rsplit(" ", 1)[-1]) for status in removed)
+    """Remove history past its time; called by housekeeping, a bounded number at a time."""
+    status = await c.execute(sql.prune_history, before, limit)
+    return int(status.rsplit(" ", 1)[-1])

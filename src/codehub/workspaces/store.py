@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from codehub.db import Connection, Queries, Row, one, rows
+from codehub.db import Connection, Queries, one, rows
 from codehub.workspaces.model import (
     Desired,
     DesiredBy,
@@ -14,7 +14,6 @@ from codehub.workspaces.model import (
     Observed,
     Operation,
     Phase,
-    Position,
     RestorePoint,
     Workspace,
 )
@@ -22,7 +21,6 @@ from codehub.workspaces.model import (
 sql = Queries("codehub.workspaces")
 points = Queries("codehub.workspaces", "points.sql")
 After = tuple[datetime, str]
-EVENTS_AT_ONCE = 1_000
 WORDS = {
     "observed_status": Observed,
     "health_status": Health,
@@ -105,9 +103,3 @@ async def page_points(c: Connection, id_: str, keep: int, before: After | None, 
 
 async def find_point(c: Connection, id_: str, archive_key: str | None) -> RestorePoint | None:
     return one(RestorePoint, await c.fetchrow(points.find_point, id_, archive_key))
-
-
-async def events_after(c: Connection, position: Position) -> list[Row]:
-    """The next events, in an order in which none can appear behind one that was read. Ask until there are none."""
-    strangers = await c.fetchval(sql.strangers)
-    return await c.fetch(sql.events_after, *position, EVENTS_AT_ONCE, strangers)

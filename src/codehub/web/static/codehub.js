@@ -4,7 +4,7 @@
 
 const region = document.querySelector("[data-live]");
 const announce = document.getElementById("announce");
-const EVERY = 30_000; // ms: also without news, since times pass and guests get none
+const EVERY = 30_000; // ms: also without news, since times pass
 const WITHOUT_STREAM = 3_000;
 const TOGETHER = 120; // ms: several news in a row make one look
 const EVERYBODY = 2_000; // the same for an admin who watches everybody
@@ -63,13 +63,17 @@ function listen() {
   if (ended || stream) return;
   stream = new EventSource("/api/v1/events");
   const news = (event) => {
-    const { owner } = JSON.parse(event.data);
+    const { id, owner } = JSON.parse(event.data);
     const watched = region.dataset.owner;
     if (!watched) plan(EVERYBODY);
-    else if (owner === watched) plan(TOGETHER);
+    else if (owner === watched || region.querySelector(`[data-key="${CSS.escape(id)}"]`)) plan(TOGETHER);
   };
+  const anew = () => plan(TOGETHER);
   stream.addEventListener("workspace_updated", news);
   stream.addEventListener("workspace_deleted", news);
+  stream.addEventListener("workspace_joined", anew); // another's, which is now shared; or no more
+  stream.addEventListener("workspace_left", anew);
+  stream.addEventListener("reset", anew); // events are missing: the page itself says how it is
   stream.addEventListener("heartbeat", () => connected(true));
   stream.onopen = () => plan(TOGETHER); // whatever was missed
   stream.onerror = () => {

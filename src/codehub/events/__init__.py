@@ -1,0 +1,1 @@
+"""The outbox of all capabilities: what changed, for whom, in the order of commits; and who is told of it."""
