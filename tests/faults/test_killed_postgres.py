@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import pathlib
 import signal
@@ -13,10 +12,10 @@ import asyncpg
 from codehub.clock import SystemClock
 from codehub.embedded import postgres_leftovers
 from codehub.embedded.datadir import DataDir
+from codehub.system import kernel
 from codehub.system.processes import Identity
 from tests.platform import descendants, running
 
-PR_SET_CHILD_SUBREAPER = 36
 STARTED = b"starting PostgreSQL"
 BUSY = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b"
 
@@ -24,12 +23,11 @@ BUSY = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 10
 @contextlib.contextmanager
 def nobody_waits_for(pids: list[int]) -> Iterator[None]:
     """Orphans become ours and stay as they died, as they do for a while under an init that is slow."""
-    libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     try:
         yield
     finally:
-        libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 0)
         for pid in pids:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from codehub.runtimes.base import IsolationUnavailableError
-from codehub.runtimes.shepherd import kernel
+from codehub.system import kernel
 from tests.contracts import workloads
 from tests.contracts.harness import fresh_runtime, processes_of, running
 from tests.contracts.workloads import python, server, workload

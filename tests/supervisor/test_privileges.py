@@ -26,15 +26,15 @@ def test_the_highest_closed_directory_is_the_one_to_open(tmp_path: pathlib.Path)
     tree.mkdir(parents=True)
     closed.chmod(0o700)
     (closed / "inner").chmod(0o700)
-    rooms = dict(view_for(SOMEBODY, [tree]).rooms)
+    shown = dict(view_for(SOMEBODY, [tree]).closed)
     # pytest's own folders above may be closed too: then the highest of those is what counts.
-    assert list(rooms.values()) == [(tree,)]
-    assert closed.is_relative_to(next(iter(rooms)))
+    assert list(shown.values()) == [(tree,)]
+    assert closed.is_relative_to(next(iter(shown)))
 
 
 def test_nothing_is_in_the_way_of_what_everybody_may_read() -> None:
-    assert view_for(SOMEBODY, [pathlib.Path("/usr/bin")]).rooms == ()
-    assert view_for(None, [pathlib.Path("/root")]).rooms == ()
+    assert view_for(SOMEBODY, [pathlib.Path("/usr/bin")]).closed == ()
+    assert view_for(None, [pathlib.Path("/root")]).closed == ()
 
 
 async def test_a_child_sees_the_needed_tree_and_nothing_else_of_a_closed_directory(tmp_path: pathlib.Path) -> None:

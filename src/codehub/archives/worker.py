@@ -6,7 +6,6 @@ goes through stdin or stdout; reports go to stderr, one JSON object a line.
 """
 
 import contextlib
-import ctypes
 import errno
 import json
 import os
@@ -22,12 +21,11 @@ from codehub.archives.model import ArchiveError, Quota, SourceChangedError
 from codehub.archives.pack import OutputError, Packer
 from codehub.archives.unpack import Unpacker
 from codehub.archives.walk import DIRECTORY_FLAGS
+from codehub.system import kernel
 
 TICK_SECONDS = 0.3
 OUTPUT_CLOSED = "the reader of the archive has closed it"
-_PR_SET_PDEATHSIG = 1
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def report(**values: Any) -> None:
@@ -79,7 +77,7 @@ def unpack(into: str, owner: list[int] | None, quota_bytes: int, quota_inodes: i
         # The disk works while we do, instead of after us. Opened anew: an error is told once to each who opened,
         # and the one who has to hear of it is `_sync`.
         beside = os.open(into, DIRECTORY_FLAGS)
-        _tick(lambda: _libc.syncfs(beside))
+        _tick(lambda: _begin_to_sync(beside))
         done = unpacker.run(root)
         source.finish()
     _sync(keep)
@@ -91,8 +89,15 @@ JOBS: dict[str, Callable[..., None]] = {"pack": pack, "unpack": unpack, "recompr
 
 def _sync(fd: int) -> None:
     """The home is swapped in as a whole when we return; a power cut after that must not find empty files in it."""
-    if _libc.syncfs(fd) != 0:
-        raise OSError(ctypes.get_errno(), "the file system could not be brought to disk")
+    try:
+        kernel.sync_file_system(fd)
+    except OSError as e:
+        raise OSError(e.errno, "the file system could not be brought to disk") from e
+
+
+def _begin_to_sync(fd: int) -> None:
+    with contextlib.suppress(OSError):  # `_sync` is told as well
+        kernel.sync_file_system(fd)
 
 
 def _tick(work: Callable[[], object]) -> None:
@@ -142,7 +147,7 @@ def _total(root: int) -> int:
 def _die_with_parent() -> None:
     """A coordinator that is killed takes its workers along: none writes on beside its successor."""
     parent = os.getppid()
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 

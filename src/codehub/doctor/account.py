@@ -82,5 +82,5 @@ async def check(settings: Settings) -> Finding:
 
 
 def _through(view: View) -> str:
-    doors: list[pathlib.Path] = [door for door, _ in view.rooms]
-    return f", through a private view of {', '.join(map(str, doors))}" if doors else ""
+    closed: list[pathlib.Path] = [folder for folder, _ in view.closed]
+    return f", through a private view of {', '.join(map(str, closed))}" if closed else ""

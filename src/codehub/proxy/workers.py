@@ -6,7 +6,6 @@ share the listening sockets by inheritance, never by SO_REUSEPORT: any process o
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import os
 import pathlib
@@ -25,14 +24,13 @@ from codehub.proxy.model import Address, Director, Limits
 from codehub.proxy.server import Engine
 from codehub.retry import back_off
 from codehub.settings import Settings
+from codehub.system import kernel
 
 log = logs.get()
 STEADY_SECONDS = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-PR_SET_PDEATHSIG = 1
 STOP = {signal.SIGTERM, signal.SIGINT}
 WAITED_FOR = STOP | {signal.SIGCHLD, signal.SIGHUP}
-_libc = ctypes.CDLL(None, use_errno=True)  # loaded before any fork
 
 
 # Makes the director of a worker, for as long as the worker lives; it may end tunnels through the engine.
@@ -131,7 +129,7 @@ class Parent:
         """In the worker. It never comes back into the parent's code."""
         code = 1
         try:
-            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             if os.getppid() == parent:
                 self._work()

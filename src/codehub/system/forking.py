@@ -10,7 +10,6 @@ other processes of the same account.
 
 import asyncio
 import contextvars
-import ctypes
 import gc
 import os
 import pathlib
@@ -21,12 +20,11 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from codehub import logs
+from codehub.system import kernel
 from codehub.system.privileges import Account, View, enter
 
 log = logs.get()
-PR_SET_NAME = 15
 NOT_FOUND = 127  # as a shell would say it
-_libc = ctypes.CDLL(None, use_errno=True)  # loaded before any fork
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def _live(spec: Spec, parent: int, mask: set[int | signal.Signals]) -> NoReturn:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if isinstance(spec.program, tuple):
             _become(spec.name, spec.program, spec.environment, spec.pass_fds)
-        _libc.prctl(PR_SET_NAME, f"codehub-{spec.name}".encode(), 0, 0, 0)
+        kernel.set_name(f"codehub-{spec.name}")
         os.environ.clear()
         os.environ.update(spec.environment)
         contextvars.Context().run(spec.program)

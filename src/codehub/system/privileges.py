@@ -6,7 +6,6 @@ directory shows the needed trees and nothing else. Nobody's permissions are chan
 """
 
 import contextlib
-import ctypes
 import os
 import pathlib
 import pwd
@@ -17,14 +16,9 @@ import tempfile
 from dataclasses import dataclass
 
 from codehub.errors import StartError
+from codehub.system import kernel
 
-CLONE_NEWNS = 0x00020000
-MS_BIND, MS_REC, MS_PRIVATE, MS_MOVE = 4096, 16384, 1 << 18, 8192
-MS_NOSUID, MS_NODEV = 2, 4
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 OWN, EVERYBODYS = "codehub", "nobody"  # `accounts` makes the first
-# Loaded before any fork: a child between fork and exec must not have to look for libraries.
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
@@ -61,19 +55,19 @@ def needed_trees() -> list[pathlib.Path]:
 class View:
     """Closed directories, each with the trees below it that shall be visible in the child."""
 
-    rooms: tuple[tuple[pathlib.Path, tuple[pathlib.Path, ...]], ...] = ()
+    closed: tuple[tuple[pathlib.Path, tuple[pathlib.Path, ...]], ...] = ()
 
 
 def view_for(account: Account | None, trees: list[pathlib.Path]) -> View:
     """Which closed directories stand between the account and its trees. Empty for ordinary layouts."""
-    rooms: dict[pathlib.Path, list[pathlib.Path]] = {}
+    found: dict[pathlib.Path, list[pathlib.Path]] = {}
     for tree in trees:
-        if account and (door := _closed_door(tree, account)):
-            rooms.setdefault(door, []).append(tree)
-    return View(tuple((door, tuple(trees)) for door, trees in rooms.items()))
+        if account and (closed := _closed_parent(tree, account)):
+            found.setdefault(closed, []).append(tree)
+    return View(tuple((closed, tuple(trees)) for closed, trees in found.items()))
 
 
-def _closed_door(path: pathlib.Path, account: Account) -> pathlib.Path | None:
+def _closed_parent(path: pathlib.Path, account: Account) -> pathlib.Path | None:
     """The highest parent the account may not enter."""
     for parent in reversed(path.parents):
         info = parent.stat()
@@ -88,42 +82,30 @@ def _closed_door(path: pathlib.Path, account: Account) -> pathlib.Path | None:
 def enter(account: Account | None, view: View, parent: int, death_signal: int) -> None:
     """In the child, before exec: take the view, become the account, and die with the supervisor."""
     if account:
-        if view.rooms:
-            _open_rooms(view)
+        if view.closed:
+            _mount_view(view)
         os.setgroups([])
         os.setresgid(account.gid, account.gid, account.gid)
         os.setresuid(account.uid, account.uid, account.uid)
-        _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     # After the change of user, which would clear it.
-    _libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, death_signal)
     if os.getppid() != parent:  # it died before we could ask to be told
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _open_rooms(view: View) -> None:
-    """Build each room aside, with its trees bound in, then move it over the closed directory."""
-    _check(_libc.unshare(CLONE_NEWNS), "unshare")
-    _mount(None, "/", MS_REC | MS_PRIVATE)
-    for door, trees in view.rooms:
+def _mount_view(view: View) -> None:
+    """Build what shall be seen aside, with its trees bound in, then move it over the closed directory."""
+    kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    for closed, trees in view.closed:
         aside = pathlib.Path(tempfile.mkdtemp(prefix="codehub-view-", dir="/tmp"))
-        _check(
-            _libc.mount(b"tmpfs", os.fsencode(aside), b"tmpfs", MS_NOSUID | MS_NODEV, b"mode=0711,size=1m"),
-            f"mount {aside}",
-        )
+        flags = kernel.MS_NOSUID | kernel.MS_NODEV
+        kernel.mount("tmpfs", str(aside), "tmpfs", flags, "mode=0711,size=1m")
         for tree in trees:
-            place = aside / tree.relative_to(door)
+            place = aside / tree.relative_to(closed)
             place.mkdir(parents=True, exist_ok=True)
-            _mount(tree, place, MS_BIND | MS_REC)
-        _mount(aside, door, MS_MOVE)
+            kernel.mount(str(tree), str(place), None, kernel.MS_BIND | kernel.MS_REC)
+        kernel.mount(str(aside), str(closed), None, kernel.MS_MOVE)
         with contextlib.suppress(OSError):
             aside.rmdir()
-
-
-def _mount(source: pathlib.Path | None, target: str | pathlib.Path, flags: int) -> None:
-    src = None if source is None else os.fsencode(source)
-    _check(_libc.mount(src, os.fsencode(target), None, flags, None), f"mount {target}")
-
-
-def _check(result: int, what: str) -> None:
-    if result != 0:
-        raise OSError(ctypes.get_errno(), what)

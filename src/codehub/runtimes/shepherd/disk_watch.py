@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from codehub.runtimes.shepherd import measuring
 from codehub.runtimes.shepherd import share_rules as rules
-from codehub.runtimes.shepherd.kernel import now_seconds
 from codehub.runtimes.shepherd.measuring import Measuring
 from codehub.runtimes.shepherd.members import Members
 from codehub.runtimes.shepherd.share_rules import Level, Reach, Room, Sample
 from codehub.runtimes.shepherd.shares import Shares
 from codehub.runtimes.shepherd.writers import Writers
+from codehub.system.kernel import now_seconds
 
 SEARCH_SECONDS = 1.0  # between looks for what cannot be counted
 ANYWAY_SECONDS = 600.0  # what one deletes hides what another writes: measured now and then all the same

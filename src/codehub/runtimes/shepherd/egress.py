@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 from codehub import allowlist
 from codehub.clock import Clock, SystemClock
 from codehub.runtimes.network import rules
-from codehub.runtimes.shepherd import kernel, own_addresses
+from codehub.runtimes.shepherd import own_addresses
 from codehub.runtimes.shepherd.relay import copy
+from codehub.system import kernel
 
 HEAD_BYTES, HEAD_SECONDS = 32768, 20.0
 LOOKUP_SECONDS, CONNECT_SECONDS = 15.0, 15.0

@@ -14,8 +14,9 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from codehub.runtimes.shepherd import kernel, seccomp, shares
+from codehub.runtimes.shepherd import seccomp, shares
 from codehub.runtimes.shepherd.launch import join_groups
+from codehub.system import kernel
 from codehub.system.processes import Identity
 
 KINDS = ("mnt", "ipc", "uts", "net", "cgroup", "pid")

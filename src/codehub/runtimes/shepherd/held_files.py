@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from codehub.runtimes.shepherd.kernel import now_seconds
+from codehub.system.kernel import now_seconds
 
 LOOK_SECONDS = 0.2  # of one look; the rest of the processes has its turn at the next ones
 MOST_MAPS = 8 << 20  # bytes of one process's list

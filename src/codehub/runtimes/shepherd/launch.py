@@ -12,8 +12,9 @@ import time
 from dataclasses import dataclass
 from typing import NoReturn
 
-from codehub.runtimes.shepherd import kernel, namespaces, seccomp, shares
+from codehub.runtimes.shepherd import namespaces, seccomp, shares
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, NAMESPACES, UMASK, Spec
+from codehub.system import kernel
 
 PIPE_BYTES = 1 << 20
 F_SETPIPE_SZ = 1031

@@ -1,6 +1,6 @@
 """How fast a workspace may write its log: a rate, and a burst that may be used up at once. For the shepherd."""
 
-from codehub.runtimes.shepherd.kernel import now_seconds
+from codehub.system.kernel import now_seconds
 
 
 class LogRate:

@@ -20,13 +20,14 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from codehub.runtimes.shepherd import kernel, launch, tree
+from codehub.runtimes.shepherd import launch, tree
 from codehub.runtimes.shepherd.log_files import LogFiles
 from codehub.runtimes.shepherd.log_rate import LogRate
 from codehub.runtimes.shepherd.network import Inside, Network
 from codehub.runtimes.shepherd.shares import rlimits
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, PLAIN, Spec
 from codehub.runtimes.shepherd.watch import Watch
+from codehub.system import kernel
 from codehub.system.processes import Identity
 
 CHUNK = 1 << 17

@@ -8,9 +8,9 @@ import contextlib
 import os
 from typing import NoReturn
 
-from codehub.runtimes.shepherd import kernel
-from codehub.runtimes.shepherd.kernel import now_seconds
 from codehub.runtimes.shepherd.share_rules import Room
+from codehub.system import kernel
+from codehub.system.kernel import now_seconds
 
 PART_OF_A_CORE = 20  # it rests so many times as long as it took
 PART_WHEN_URGENT = 2  # the same, while the home could be beyond its limit

@@ -17,8 +17,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from codehub.runtimes.shepherd import kernel, seccomp, shares
+from codehub.runtimes.shepherd import seccomp, shares
 from codehub.runtimes.shepherd.spec import UMASK, Mount, Spec
+from codehub.system import kernel
 
 COULD_NOT = 125  # exit code for a sandbox that could not be built
 LEAST_FILES = 65_536

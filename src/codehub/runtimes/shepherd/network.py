@@ -24,8 +24,9 @@ from typing import NoReturn
 
 from codehub.runtimes import launch as helpers
 from codehub.runtimes.network import firewall
-from codehub.runtimes.shepherd import kernel, own_addresses
+from codehub.runtimes.shepherd import own_addresses
 from codehub.runtimes.shepherd.spec import PASTA, RELAY, RELAY_PORT, SLIRP4NETNS, USER_MODE_RESOLVER, VETH, NetworkSpec
+from codehub.system import kernel
 
 READY_SECONDS, PAUSE_SECONDS = 10.0, 0.001
 BACKLOG = 128

@@ -12,8 +12,8 @@ import os
 import stat
 from typing import Any
 
-from codehub.runtimes.shepherd import kernel
 from codehub.runtimes.shepherd.enter import read_exactly
+from codehub.system import kernel
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -9,9 +9,9 @@ import os
 import signal
 from collections.abc import Callable, Collection
 
-from codehub.runtimes.shepherd.kernel import now_seconds
 from codehub.runtimes.shepherd.members import Members, Usage
 from codehub.runtimes.shepherd.shares import Shares
+from codehub.system.kernel import now_seconds
 
 FAR_PAUSE, NEAR_PAUSE = 1.0, 0.25
 NEAR_SHARE = 0.5

@@ -14,8 +14,8 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codehub.runtimes.shepherd import kernel
 from codehub.runtimes.shepherd.shares import NESTED
+from codehub.system import kernel
 
 # Instructions of the kernel's packet filter.
 _LOAD, _EQUAL, _GREATER_OR_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from codehub.runtimes.shepherd.descriptor_watch import DescriptorWatch
 from codehub.runtimes.shepherd.disk_watch import DiskWatch
-from codehub.runtimes.shepherd.kernel import now_seconds
 from codehub.runtimes.shepherd.members import Members
 from codehub.runtimes.shepherd.process_watch import ProcessWatch
 from codehub.runtimes.shepherd.spec import PLAIN, Spec
+from codehub.system.kernel import now_seconds
 
 
 class Watch:

@@ -7,9 +7,9 @@ there was room for is stopped until the home's size is known; then it goes on, o
 import signal
 
 from codehub.runtimes.shepherd import share_rules as rules
-from codehub.runtimes.shepherd.kernel import now_seconds
 from codehub.runtimes.shepherd.members import Members
 from codehub.runtimes.shepherd.share_rules import Room, Sample
+from codehub.system.kernel import now_seconds
 
 
 class Writers:

@@ -1,4 +1,7 @@
-"""The system calls that Python does not offer. Used by `namespaces`, `enter` and `main`, mostly right after a fork."""
+"""The system calls that Python does not offer, for the shepherd and for every process that forks.
+
+Standard library only, as the shepherd is started without `site`; most of it runs right after a fork.
+"""
 
 # Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
 # ruff: noqa: PTH116, PTH123
@@ -15,9 +18,9 @@ import time
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
-MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 4096, 8192, 16384, 1 << 18
 MNT_DETACH = 2
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME, PR_CAPBSET_DROP = 1, 4, 15, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
 PR_CAP_AMBIENT_RAISE, PR_CAP_AMBIENT_CLEAR_ALL = 2, 4
 CAP_NET_ADMIN = 12
@@ -92,6 +95,15 @@ def prctl_value(option: int, argument: int = 0, second: int = 0) -> int:
     result: int = _libc.prctl(option, ctypes.c_ulong(argument), ctypes.c_ulong(second), 0, 0)
     _check(min(result, 0), f"prctl {option}")
     return result
+
+
+def set_name(name: str) -> None:
+    """What process lists show, of which there is room for 15 characters."""
+    _check(_libc.prctl(PR_SET_NAME, os.fsencode(name), 0, 0, 0), "prctl")
+
+
+def sync_file_system(fd: int) -> None:
+    _check(_libc.syncfs(fd), "syncfs")
 
 
 def give_up_rights(uid: int | None, gid: int | None) -> None:
