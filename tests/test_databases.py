@@ -11,7 +11,7 @@ CHANGES = ("CREATE TABLE more (id int)", "ALTER TABLE users DISABLE TRIGGER ALL"
 async def test_a_used_database_is_empty_again_and_counts_from_one(servers: TestServers) -> None:
     name = await databases.take(servers)
     connection = await asyncpg.connect(servers.database(name))
-    insert = "INSERT INTO audit_log (at, actor, action, subject, detail) VALUES (now(), '', '', '', '{}') RETURNING id"
+    insert = "INSERT INTO audit_log (at, actor, code, subject, data) VALUES (now(), '', '', '', '{}') RETURNING id"
     first = await connection.fetchval(insert)
     await databases.give_back(servers, name)  # although somebody is connected
     connection.terminate()

@@ -197,7 +197,7 @@ async def test_somebody_deactivated_runs_nothing_however_hard_it_holds_itself_aw
         w = await until(admin, id_, "STANDBY")
         assert (w["desired_state"], w["keep_awake_until"]) == ("STANDBY", None)
         async with admin.get(f"/api/v1/workspaces/{id_}/history") as answer:
-            assert "its owner was deactivated" in [e["reason"] for e in (await answer.json())["items"]]
+            assert "owner_deactivated" in [e["code"] for e in (await answer.json())["items"]]
         async with admin.patch(f"/api/v1/workspaces/{id_}", json={"desired_state": "RUNNING"}) as answer:
             assert (answer.status, (await answer.json())["code"]) == (409, "USER_DEACTIVATED")
         async with admin.patch("/api/v1/users/mina", json={"active": True}) as answer:

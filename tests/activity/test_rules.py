@@ -8,7 +8,7 @@ import pytest
 
 from codehub.activity import rules
 from codehub.templates.model import ActivityMode, ActivityProfile
-from codehub.workspaces.model import Desired, DesiredBy, Entry, Health, Observed, Operation, Workspace
+from codehub.workspaces.model import Desired, DesiredBy, Health, HistoryEntry, Observed, Operation, Workspace
 from codehub.workspaces.ttl_policy import Terms
 from tests.workspaces.test_rules import NOW, workspace
 
@@ -18,14 +18,20 @@ ASLEEP = workspace(Observed.STANDBY, desired=Desired.STANDBY)
 
 
 def why(
-    w: Workspace, *, seconds: int = 1800, tabs: int = 0, by_tabs: bool = False, last: Entry | None = None, **known: Any
+    w: Workspace,
+    *,
+    seconds: int = 1800,
+    tabs: int = 0,
+    by_tabs: bool = False,
+    last: HistoryEntry | None = None,
+    **known: Any,
 ) -> str:
     mode = ActivityMode.CONNECTIONS if by_tabs else ActivityMode.TRAFFIC
     return rules.reason(w, Terms(mode, ActivityProfile.PLAIN, seconds, 0), seconds, tabs, known.get("sleeps_at"), last)
 
 
-def entry(actor: str, to: str, reason: str = "", **detail: Any) -> Entry:
-    return Entry(1, "w", NOW + HOUR, actor, "wish", "RUNNING", to, reason, None, detail)
+def entry(actor: str, code: str, **data: Any) -> HistoryEntry:
+    return HistoryEntry(1, "w", NOW + HOUR, actor, code, data, "RUNNING", "STANDBY", None)
 
 
 @pytest.mark.parametrize(
@@ -59,14 +65,14 @@ def entry(actor: str, to: str, reason: str = "", **detail: Any) -> Entry:
             why(replace(workspace(Observed.STANDBY, Health.ERROR), error_info={"reason": "DataLost"})),
             "stopped by an error: DataLost",
         ),
-        (why(ASLEEP, last=entry("mina", "STANDBY")), "stopped at 2026-03-02 10:00:00 UTC: asked for by mina"),
+        (why(ASLEEP, last=entry("mina", "sleep_requested")), "stopped at 2026-03-02 10:00:00 UTC: asked for by mina"),
         (
-            why(ASLEEP, last=entry("ttl", "STANDBY", idle_since=NOW.isoformat(), seconds=60)),
+            why(ASLEEP, last=entry("ttl", "idle_sleep", idle_since=NOW.isoformat(), seconds=60)),
             "put to sleep at 2026-03-02 10:00:00 UTC: no activity since 2026-03-02 09:00:00 UTC, for longer than 1 min",
         ),
         (
-            why(ASLEEP, last=entry("ttl", "ARCHIVED", "asleep for longer than 60 s")),
-            "stored away at 2026-03-02 10:00:00 UTC: asleep for longer than 60 s",
+            why(ASLEEP, last=entry("ttl", "idle_archive", asleep_since=NOW.isoformat(), seconds=60)),
+            "stored away at 2026-03-02 10:00:00 UTC: asleep for longer than 1 min",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """The audit log: pages, filters, and what housekeeping removes."""
 
 from codehub.audit import service as audit
+from codehub.audit.codes import Code
 from codehub.policy.model import Origin
 from codehub.web.services import Services
 from tests.virtual_time import ManualClock
@@ -10,7 +11,7 @@ async def fill(services: Services, clock: ManualClock, count: int) -> None:
     for number in range(count):
         async with services.database.transaction() as c:
             origin = Origin("boss" if number % 2 else "admin", "request-1", "192.0.2.1")
-            await audit.record(c, clock.now(), origin, "user.create", f"mina-{number}", number=number)
+            await audit.record(c, clock.now(), origin, Code.USER_CREATE, f"mina-{number}", number=number)
         await clock.advance(60)
 
 
@@ -29,7 +30,7 @@ async def test_entries_can_be_picked_by_actor_and_subject(services: Services, cl
     mine = await services.audit.page(before=None, actor="boss", subject=None, limit=10)
     assert [entry.subject for entry in mine] == ["mina-3", "mina-1"]
     (one,) = await services.audit.page(before=None, actor=None, subject="mina-2", limit=10)
-    assert (one.actor, one.detail) == ("admin", {"number": 2})
+    assert (one.actor, one.data) == ("admin", {"number": 2})
 
 
 async def test_removal_takes_the_oldest_and_no_more_than_it_was_asked_for(

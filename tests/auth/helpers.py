@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from codehub.audit.model import Entry
+from codehub.audit.model import AuditEntry
 from codehub.auth.service import NewToken
 from codehub.command import operator
 from codehub.policy.model import Origin, Principal, Role
@@ -39,10 +39,10 @@ async def deactivate(services: Services, name: str, by: Principal | None = None)
     await services.people.change_user(by or operator(), name, role=None, active=False)
 
 
-async def entries(services: Services, action: str) -> list[Entry]:
+async def entries(services: Services, code: str) -> list[AuditEntry]:
     """Audit entries of this kind, newest first."""
     found = await services.audit.page(before=None, actor=None, subject=None, limit=1000)
-    return [entry for entry in found if entry.action == action]
+    return [entry for entry in found if entry.code == code]
 
 
 async def everything_stored(services: Services) -> str:

@@ -155,7 +155,7 @@ async def test_every_act_leaves_an_entry_that_says_who_what_and_from_where(servi
     session = (await people.page_sessions(someone, "mina", after=FROM_THE_START, limit=5))[0]
     await people.revoke_session(someone, "mina", session.id)
     found = await services.audit.page(before=None, actor=None, subject="mina", limit=100)
-    assert [(entry.action, entry.actor) for entry in reversed(found)] == [
+    assert [(entry.code, entry.actor) for entry in reversed(found)] == [
         ("user.create", "boss"),
         ("user.change", "boss"),
         ("login_link.create", "boss"),
@@ -165,12 +165,12 @@ async def test_every_act_leaves_an_entry_that_says_who_what_and_from_where(servi
         ("session.revoke", "boss"),
     ]
     assert {(entry.request_id, entry.address) for entry in found} == {("request-7", "192.0.2.7")}
-    assert found[1].detail == {"id": made.token.id}
+    assert found[1].data == {"id": made.token.id}
 
 
 async def test_an_act_whose_entry_cannot_be_written_does_not_happen(services: Services) -> None:
     async with services.database.connection() as c:
-        await c.execute("ALTER TABLE audit_log ADD CONSTRAINT no_entries CHECK (action = 'nothing')")
+        await c.execute("ALTER TABLE audit_log ADD CONSTRAINT no_entries CHECK (code = 'nothing')")
     with pytest.raises(Exception, match="no_entries"):
         await add(services, "mina")
     with pytest.raises(NotFoundError):

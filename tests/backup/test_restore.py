@@ -44,7 +44,7 @@ async def test_fifty_thousand_rows_with_awkward_text_come_back_as_they_were(
 ) -> None:
     async with connected(database_url) as c:
         await c.executemany(
-            "INSERT INTO audit_log (at, actor, action, subject, detail, request_id) VALUES (now(), $1, $2, $3, $4, $5)",
+            "INSERT INTO audit_log (at, actor, code, subject, data, request_id) VALUES (now(), $1, $2, $3, $4, $5)",
             [
                 (NASTY[i % len(NASTY)], "a", str(i), json.dumps({"text": NASTY[i % len(NASTY)], "n": i / 7}), None)
                 for i in range(50_000)
@@ -60,7 +60,7 @@ async def test_fifty_thousand_rows_with_awkward_text_come_back_as_they_were(
 
 async def test_numbers_given_out_are_not_given_out_again(database_url: str, empty_url: str, file: pathlib.Path) -> None:
     """Also those of rows that were deleted since, and also when the restored platform is backed up untouched."""
-    add = "INSERT INTO audit_log (at, actor, action, subject, detail) VALUES (now(), 'a', 'b', 'c', '{}') RETURNING id"
+    add = "INSERT INTO audit_log (at, actor, code, subject, data) VALUES (now(), 'a', 'b', 'c', '{}') RETURNING id"
     async with connected(database_url) as c:
         last = [await c.fetchval(add) for _ in range(5)][-1]
         await c.execute("DELETE FROM audit_log WHERE id > 2")
@@ -220,7 +220,7 @@ async def test_a_backup_that_outgrows_its_bounds_is_one_line_and_leaves_nothing(
     """A limit on the size of files stands for the end of the disk: the write fails at the same place."""
     async with connected(database_url) as c:
         await c.execute(
-            "INSERT INTO audit_log (at, actor, action, subject, detail) "
+            "INSERT INTO audit_log (at, actor, code, subject, data) "
             "SELECT now(), 'a', 'b', repeat('c', 100), '{}' FROM generate_series(1, 20000)"
         )
     process = start("backup", str(file), limit=1_000_000, CODEHUB_DATABASE_URL=database_url)

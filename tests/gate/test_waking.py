@@ -28,7 +28,7 @@ BROKEN = {
 
 async def wishes(lab: Lab, w: Workspace) -> int:
     async with lab.services.database.connection() as c:
-        found = "SELECT count(*) FROM workspace_history WHERE workspace_id = $1 AND event = 'wish'"
+        found = "SELECT count(*) FROM workspace_history WHERE workspace_id = $1 AND code = 'woken'"
         return int(await c.fetchval(found, w.id))
 
 

@@ -23,7 +23,7 @@ from codehub.reconciler.operations import Operations
 from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError, Workload
 from codehub.settings import ActivityConfig, CoordinatorConfig, LimitsConfig, TtlConfig
 from codehub.templates.model import Template
-from codehub.workspaces import rules
+from codehub.workspaces import history, rules
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace, Workspaces
@@ -93,7 +93,7 @@ class House:
 
     async def events(self, id_: str) -> list[str]:
         found = await self.service.history(MINA, id_, before=2**62, limit=100)
-        return [e.event for e in reversed(found)]
+        return [history.event(e.code, e.data) for e in reversed(found)]
 
 
 async def build(

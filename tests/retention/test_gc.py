@@ -110,9 +110,9 @@ async def test_older_archives_go_after_the_safety_delay_and_the_last_three_stay(
     assert await yard.stored() == set(keys[2:])
     assert await yard.points(id_) == [keys[4], keys[3], keys[2]]
     events = await yard.service.history(MINA, id_, before=2**62, limit=10)
-    assert [(e.event, e.actor) for e in events[:2]] == [("archive collected", "gc")] * 2
+    assert [(e.code, e.actor, e.data["rule"]) for e in events[:2]] == [("archive_collected", "gc", "newer_points")] * 2
     async with yard.database.connection() as c:
-        audited = await c.fetch("SELECT subject FROM audit_log WHERE action = 'archive.collect'")
+        audited = await c.fetch("SELECT subject FROM audit_log WHERE code = 'archive.collect'")
     assert {f"{row['subject']}/home.tar.zst" for row in audited} == set(keys[:2])
 
 
@@ -288,4 +288,4 @@ async def test_two_collectors_at_once_take_everything_once(yard: Yard) -> None:
     await asyncio.gather(yard.collector.tick(), another.tick())
     assert await yard.stored() == set()
     async with yard.database.connection() as c:
-        assert await c.fetchval("SELECT count(*) FROM audit_log WHERE action = 'archive.collect'") == 20
+        assert await c.fetchval("SELECT count(*) FROM audit_log WHERE code = 'archive.collect'") == 20

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codehub.retention.rules import Facts, Points, Stored, base_of, judge_archive, judge_container, judge_piece
+from codehub.retention.rules import Facts, Points, Rule, Stored, base_of, judge_archive, judge_container, judge_piece
 from codehub.runtimes.base import Piece
 from codehub.workspaces.model import Health, Observed, Operation
 
@@ -23,31 +23,36 @@ def stored(op_id: str, names: frozenset[str] = WHOLE, epoch: int = 1) -> Stored:
 
 
 @pytest.mark.parametrize(
-    ("thing", "change", "orphan", "reason"),
+    ("thing", "change", "orphan", "rule"),
     [
-        (stored("op9"), {}, False, "comes back from it"),
-        (stored("op5"), {"restore_from": "w/op5/1/home.tar.zst"}, False, "comes back from it"),
-        (stored("op3", frozenset()), {"op_id": "op3"}, False, "last operation"),
-        (stored("op4"), {"op_id": "op4"}, False, "last operation"),
-        (stored("op7"), {}, False, "last 3 restore points"),
-        (stored("op6"), {}, True, "3 newer restore points"),
-        (stored("op6"), {"health_status": Health.ERROR}, False, "in error"),
-        (stored("op3", frozenset({"home.tar.zst"})), {}, True, "never finished"),
-        (stored("op3", frozenset({"home.tar.zst.meta"})), {}, True, "never finished"),
-        (stored("op3", frozenset({"home.tar.zst.x.partial"})), {}, True, "never finished"),
-        (stored("op3", frozenset({"home.tar.zst"})), {"health_status": Health.ERROR}, False, "in error"),
-        (stored("op8", epoch=2), {}, True, "another leader's copy"),
-        (stored("op3"), {}, False, "not listed"),
-        (stored("op9"), {"purge": True, "deleted_at": THEN, "observed_status": Observed.DELETED}, True, "purged"),
-        (stored("op9"), {"purge": True, "deleted_at": THEN}, False, "comes back from it"),
-        (stored("op9"), {"deleted_at": THEN, "observed_status": Observed.DELETED}, False, "comes back from it"),
+        (stored("op9"), {}, False, Rule.IN_USE),
+        (stored("op5"), {"restore_from": "w/op5/1/home.tar.zst"}, False, Rule.IN_USE),
+        (stored("op3", frozenset()), {"op_id": "op3"}, False, Rule.LAST_OPERATION),
+        (stored("op4"), {"op_id": "op4"}, False, Rule.LAST_OPERATION),
+        (stored("op7"), {}, False, Rule.RECENT_POINT),
+        (stored("op6"), {}, True, Rule.NEWER_POINTS),
+        (stored("op6"), {"health_status": Health.ERROR}, False, Rule.IN_ERROR),
+        (stored("op3", frozenset({"home.tar.zst"})), {}, True, Rule.UNFINISHED),
+        (stored("op3", frozenset({"home.tar.zst.meta"})), {}, True, Rule.UNFINISHED),
+        (stored("op3", frozenset({"home.tar.zst.x.partial"})), {}, True, Rule.UNFINISHED),
+        (stored("op3", frozenset({"home.tar.zst"})), {"health_status": Health.ERROR}, False, Rule.IN_ERROR),
+        (stored("op8", epoch=2), {}, True, Rule.DUPLICATE),
+        (stored("op3"), {}, False, Rule.UNLISTED_POINT),
+        (
+            stored("op9"),
+            {"purge": True, "deleted_at": THEN, "observed_status": Observed.DELETED},
+            True,
+            Rule.WORKSPACE_PURGED,
+        ),
+        (stored("op9"), {"purge": True, "deleted_at": THEN}, False, Rule.IN_USE),
+        (stored("op9"), {"deleted_at": THEN, "observed_status": Observed.DELETED}, False, Rule.IN_USE),
     ],
 )
 def test_an_archive_goes_only_when_nobody_may_need_it(
-    thing: Stored, change: dict[str, Any], orphan: bool, reason: str
+    thing: Stored, change: dict[str, Any], orphan: bool, rule: Rule
 ) -> None:
     judged = judge_archive(thing, replace(HERE, **change), POINTS, 3)
-    assert (judged.orphan, reason in judged.reason) == (orphan, True), judged
+    assert (judged.orphan, judged.rule) == (orphan, rule), judged
 
 
 def test_an_archive_of_no_workspace_is_an_orphan() -> None:

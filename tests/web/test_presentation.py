@@ -8,16 +8,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from codehub.web import entry_pages, history_view, presentation
-from codehub.web.i18n import Words, zone
+from codehub.i18n.locales import Locale, zone
+from codehub.web import entry_pages, history_view, presentation, texts
 from codehub.web.presentation import Look
 from codehub.workspaces import rules
-from codehub.workspaces.model import Desired, Entry, Health, Observed, Operation, Phase, Reason, Workspace
+from codehub.workspaces.model import Desired, Health, HistoryEntry, Observed, Operation, Phase, Reason, Workspace
 from tests.web.rows import workspace
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC)
-ENGLISH = Words("en", UTC)
-KOREAN = Words("ko", ZoneInfo("Asia/Seoul"))
+ENGLISH = Locale("en", UTC, texts.TEXTS["en"])
+KOREAN = Locale("ko", ZoneInfo("Asia/Seoul"), texts.TEXTS["ko"])
 EVERY_STATE = [
     workspace(observed_status=o, health_status=h, operation=op, archive_key=key, desired_state=d, deleted_at=gone)
     for (o, h, op), key, d, gone in itertools.product(
@@ -26,16 +26,16 @@ EVERY_STATE = [
 ]
 
 
-@pytest.mark.parametrize("words", [ENGLISH, KOREAN], ids=["en", "ko"])
-def test_every_state_there_is_has_its_words_and_a_way_on(words: Words) -> None:
+@pytest.mark.parametrize("locale", [ENGLISH, KOREAN], ids=["en", "ko"])
+def test_every_state_there_is_has_its_words_and_a_way_on(locale: Locale) -> None:
     for w in EVERY_STATE:
-        assert words.say(f"state_{presentation.state(w)}")
+        assert locale.say(f"state_{presentation.state(w)}")
         assert presentation.SIGNS[presentation.look(w)]
-        assert presentation.now_line(w, words, NOW, position=2)
+        assert presentation.now_line(w, locale, NOW, position=2)
         if w.deleted_at is None:
             assert presentation.primary(w), w
         for verb in presentation.menu(w):
-            assert words.say(f"do_{verb}")
+            assert locale.say(f"do_{verb}")
         assert all(how in {"done", "now", "later"} for how in entry_pages.steps(w).values())
 
 
@@ -152,32 +152,46 @@ def test_a_time_zone_is_the_browsers() -> None:
 
 
 def entry(
-    event: str, reason: str = "", to_state: str | None = None, took: float | None = None, actor: str = "mina"
-) -> Entry:
-    return Entry(1, "w", NOW, actor, event, None, to_state, reason, took, {"seconds": 600})
+    code: str, to_state: str | None = None, took: float | None = None, actor: str = "mina", **data: Any
+) -> HistoryEntry:
+    return HistoryEntry(1, "w", NOW, actor, code, data, None, to_state, took)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "said", "quoted"),
     [
-        (entry("created", "created, to be RUNNING"), "mina created it"),
-        (entry("wish", "asked by user", "RUNNING"), "mina asked for it to run"),
-        (entry("wish", "asked by wake", "RUNNING"), "mina opened it, so it wakes"),
-        (entry("wish", "idle for long", "STANDBY", actor="ttl"), "Put to sleep: nobody had typed for 10 min"),
-        (entry("wish", "asleep for long", "ARCHIVED", actor="ttl"), "Stored away: it had slept for 10 min"),
-        (entry("shared", "with jun"), "mina shared it with jun"),
-        (entry("observed", "found so", "STANDBY"), "Found to be: Asleep"),
-        (entry("DataLost", "vanished"), "Its files have vanished from the disk. Nobody of CodeHub removed them."),
-        (entry("STARTING", "observed to be done", "RUNNING", 3.2), "Running"),
-        (entry("STARTING will be tried again", "StartFailed: no numpy"), "Did not work; tried again"),
-        (entry("something new", "with its reason"), "something new"),
+        (entry("created", desired_state="RUNNING"), "mina created it", None),
+        (entry("start_requested", "RUNNING", by="user"), "mina asked for it to run", None),
+        (entry("woken", "RUNNING"), "mina opened it, so it wakes", None),
+        (entry("idle_sleep", "STANDBY", actor="ttl", seconds=600), "Put to sleep: nobody had typed for 10 min", None),
+        (entry("idle_archive", "ARCHIVED", actor="ttl", seconds=600), "Stored away: it had slept for 10 min", None),
+        (entry("shared", user="jun"), "mina shared it with jun", None),
+        (entry("observed", "STANDBY"), "Found to be: Asleep", None),
+        (
+            entry("problem_found", reason="DataLost"),
+            "Its files have vanished from the disk. Nobody of CodeHub removed them.",
+            None,
+        ),
+        (entry("started", "RUNNING", 3.2), "Running", None),
+        (
+            entry("operation_retried", operation="STARTING", reason="StartFailed", message="no numpy"),
+            "Starting did not work and is tried again",
+            "no numpy",
+        ),
+        (
+            entry("restore_requested", created_at="2026-03-01T09:00:00+00:00"),
+            "mina went back to the restore point of yesterday 09:00",
+            None,
+        ),
+        (entry("held", purpose="training"), "A program inside asked for it to stay awake", "training"),
+        (entry("note", event="something new", text="with its reason"), "something new", "with its reason"),
+        (entry("of_a_later_version"), "of_a_later_version", None),
     ],
 )
-def test_history_is_told_in_sentences(line: Entry, said: str) -> None:
-    told = history_view.lines([entry("STARTING begins"), line], ENGLISH, NOW)
-    assert [t.text for t in told] == [said]
+def test_history_is_told_in_sentences(line: HistoryEntry, said: str, quoted: str | None) -> None:
+    told = history_view.lines([entry("operation_begun", operation="STARTING", plan="start"), line], ENGLISH, NOW)
+    assert [(t.text, t.detail) for t in told] == [(said, quoted)]
     assert told[0].took == ("took 3 s" if line.took_seconds else None)
-    assert (told[0].detail == line.reason) == (said in {"Did not work; tried again", "something new"})
 
 
 def test_the_steps_of_waking_tick_in_order() -> None:

@@ -12,7 +12,6 @@ from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.web.services import Services
 from codehub.workspaces import idle_store
 from codehub.workspaces.admission import admitted
-from codehub.workspaces.leaving import OWNER_DEACTIVATED
 from codehub.workspaces.model import Desired, DesiredBy, Workspace
 from codehub.workspaces.service import NewWorkspace
 from tests.auth.helpers import add, deactivate
@@ -65,10 +64,7 @@ async def test_what_runs_or_is_to_run_is_wished_asleep_with_the_reason(
     assert (w.desired_state, w.desired_by) == (Desired.STANDBY, DesiredBy.ADMIN)
     assert w.operation == columns.get("operation", "NONE")  # what is under way is carried on
     newest = (await services.workspaces.history(operator(), mine, before=2**62, limit=1))[0]
-    assert (newest.event, newest.actor, newest.to_state, newest.reason) == (
-        *("wish", operator().name, "STANDBY"),
-        OWNER_DEACTIVATED,
-    )
+    assert (newest.code, newest.actor, newest.to_state) == ("owner_deactivated", operator().name, "STANDBY")
     assert (await get(services, other)).desired_state is Desired.RUNNING
 
 
@@ -120,7 +116,7 @@ async def test_what_others_shared_with_them_is_over_and_the_owners_history_says_
         await services.entering.visit("mina", id_)
     assert (await services.entering.visit("sora", other)).id == other
     newest = (await services.workspaces.history(JUN, id_, before=2**62, limit=1))[0]
-    assert (newest.event, newest.reason) == ("unshared", "deactivated: from mina")
+    assert (newest.code, newest.data) == ("guest_deactivated", {"user": "mina"})
 
 
 async def test_whatever_is_asked_for_in_the_same_moment_nothing_is_left_awake(services: Services) -> None:

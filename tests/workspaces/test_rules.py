@@ -155,7 +155,7 @@ def test_a_volume_in_the_trash_is_taken_out_rather_than_an_older_archive_restore
 
 
 def test_one_that_was_just_undeleted_is_not_called_deleted() -> None:
-    assert rules.plan(workspace(D)) == (OP.NONE, "as wished")
+    assert rules.plan(workspace(D)) == (OP.NONE, "as_desired")
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from datetime import datetime
 
 from codehub.templates.model import ActivityMode
-from codehub.workspaces.model import Desired, DesiredBy, Entry, Operation, Phase, Workspace
+from codehub.workspaces.history import IdleArchive, IdleSleep
+from codehub.workspaces.model import Desired, DesiredBy, HistoryEntry, Operation, Phase, Workspace
 from codehub.workspaces.ttl_policy import Terms
 
 
 def reason(
-    w: Workspace, terms: Terms, seconds: int, connections: int, sleeps_at: datetime | None, last: Entry | None
+    w: Workspace, terms: Terms, seconds: int, connections: int, sleeps_at: datetime | None, last: HistoryEntry | None
 ) -> str:
     """`seconds`: after which it sleeps; `last`: the newest line of its history about sleeping."""
     if w.phase is not Phase.RUNNING:
@@ -35,7 +36,7 @@ def _since(w: Workspace) -> str:
     return f"no activity yet, {what} since {_time(w.idle_since)}"
 
 
-def _why_not_running(w: Workspace, last: Entry | None) -> str:
+def _why_not_running(w: Workspace, last: HistoryEntry | None) -> str:
     if w.deleted_at:
         return "it is in the trash"
     if w.phase is Phase.ERROR:
@@ -45,13 +46,13 @@ def _why_not_running(w: Workspace, last: Entry | None) -> str:
     if last is None:
         return "it was never started"
     at = _time(last.at)
-    if last.actor != "ttl":
+    if last.code not in {IdleSleep.code, IdleArchive.code}:
         return f"stopped at {at}: asked for by {last.actor}"
-    since, seconds = last.detail.get("idle_since"), last.detail.get("seconds")
-    if last.to_state == "STANDBY" and since and seconds:
-        idle = _time(datetime.fromisoformat(since))
-        return f"put to sleep at {at}: no activity since {idle}, for longer than {_length(seconds)}"
-    return f"stored away at {at}: {last.reason}"
+    length = _length(last.data["seconds"])
+    if last.code == IdleSleep.code:
+        idle = _time(datetime.fromisoformat(last.data["idle_since"]))
+        return f"put to sleep at {at}: no activity since {idle}, for longer than {length}"
+    return f"stored away at {at}: asleep for longer than {length}"
 
 
 def _time(at: datetime) -> str:

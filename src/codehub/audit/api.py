@@ -5,25 +5,31 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from codehub.audit.model import AuditEntry
 from codehub.audit.service import AuditLog
 from codehub.http import paging, provide
 from codehub.http.access import LoggedIn
+from codehub.http.language import Reader
 from codehub.http.problems import documented
+from codehub.i18n import audit
 from codehub.policy import rules as policy_rules
 
 router = APIRouter(prefix="/api/v1/admin", tags=["operations"], responses=documented(400, 401, 403, 503))
 Filter = Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$")]
 
 
-class EntryOut(BaseModel):
+class AuditEntryOut(BaseModel):
     id: int
     at: datetime
     actor: str
-    action: str
+    code: str = Field(description="What was done; each code has its own data.", examples=["user.create"])
     subject: str
-    detail: dict[str, Any]
+    data: dict[str, Any]
+    sentence: str = Field(description="In the language that `Accept-Language` asks for.")
+    action: str = Field(description="The same as `code`.")
+    detail: dict[str, Any] = Field(description="The same as `data`.")
     request_id: str | None
     address: str | None
 
@@ -32,14 +38,20 @@ class EntryOut(BaseModel):
 async def list_audit(
     request: Request,
     caller: LoggedIn,
+    reader: Reader,
     *,
     actor: Filter = None,
     subject: Filter = None,
     limit: paging.Limit = 50,
     cursor: paging.NumberCursor = None,
-) -> paging.Page[EntryOut]:
+) -> paging.Page[AuditEntryOut]:
     policy_rules.require_admin(caller)
     log = provide.get(request, AuditLog)
     before = None if cursor is None else int(cursor)
     found = await log.page(before=before, actor=actor, subject=subject, limit=limit + 1)
-    return paging.page(found, limit, lambda entry: EntryOut(**asdict(entry)), lambda entry: str(entry.id))
+
+    def show(e: AuditEntry) -> AuditEntryOut:
+        said = audit.sentence(reader, e.code, e.data, actor=e.actor, subject=e.subject)
+        return AuditEntryOut(**asdict(e), sentence=said, action=e.code, detail=e.data)
+
+    return paging.page(found, limit, show, lambda entry: str(entry.id))

@@ -4,12 +4,12 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Entry:
+class AuditEntry:
     id: int
     at: datetime
     actor: str
-    action: str
+    code: str
     subject: str
-    detail: dict[str, Any]
+    data: dict[str, Any]
     request_id: str | None
     address: str | None

@@ -1,9 +1,9 @@
 -- name: add
-INSERT INTO audit_log (at, actor, action, subject, detail, request_id, address)
+INSERT INTO audit_log (at, actor, code, subject, data, request_id, address)
 VALUES ($1, $2, $3, $4, $5, $6, $7);
 
 -- name: page
-SELECT id, at, actor, action, subject, detail, request_id, address
+SELECT id, at, actor, code, subject, data, request_id, address
 FROM audit_log
 WHERE id < $1 AND ($2::text IS NULL OR actor = $2) AND ($3::text IS NULL OR subject = $3)
 ORDER BY id DESC

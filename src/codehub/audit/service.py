@@ -3,7 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from codehub.audit.model import Entry
+from codehub.audit.codes import Code
+from codehub.audit.model import AuditEntry
 from codehub.db import Connection, Database, Queries, rows
 from codehub.policy.model import Origin
 
@@ -11,10 +12,8 @@ sql = Queries("codehub.audit")
 NEWEST = 2**63 - 1
 
 
-async def record(
-    connection: Connection, now: datetime, origin: Origin, action: str, subject: str, **detail: Any
-) -> None:
-    await connection.execute(sql.add, now, origin.actor, action, subject, detail, origin.request_id, origin.address)
+async def record(connection: Connection, now: datetime, origin: Origin, code: Code, subject: str, **data: Any) -> None:
+    await connection.execute(sql.add, now, origin.actor, code, subject, data, origin.request_id, origin.address)
 
 
 async def prune(connection: Connection, before: datetime, limit: int) -> int:
@@ -26,7 +25,7 @@ class AuditLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, *, before: int | None, actor: str | None, subject: str | None, limit: int) -> list[Entry]:
+    async def page(self, *, before: int | None, actor: str | None, subject: str | None, limit: int) -> list[AuditEntry]:
         async with self._database.connection() as connection:
             found = await connection.fetch(sql.page, NEWEST if before is None else before, actor, subject, limit)
-        return rows(Entry, found)
+        return rows(AuditEntry, found)

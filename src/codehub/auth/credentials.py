@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from codehub import logs
 from codehub.audit import service as audit
+from codehub.audit.codes import Code
 from codehub.auth import store
 from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.auth.rules import SessionVerdict, judge_session, token_is_good, token_use_is_news
@@ -104,7 +105,7 @@ class Credentials:
         now = self._clock.now()
         await c.execute(sql.revoke_session, session.id, session.user_name, now)
         await c.execute(sql.announce)
-        await audit.record(c, now, origin, "session.stolen", session.user_name, session_id=session.id)
+        await audit.record(c, now, origin, Code.SESSION_STOLEN, session.user_name, session_id=session.id)
         log.warning("An old cookie came back: session ended", user=session.user_name, session_id=session.id)
 
     def session_of(self, cookie: str) -> str | None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from codehub import ids, metrics, names
 from codehub.audit import service as audit
+from codehub.audit.codes import Code
 from codehub.auth import rules, store
 from codehub.auth.credentials import TOKEN_PREFIX, Credentials
 from codehub.auth.model import AccessToken, BrowserSession, Person
@@ -62,7 +63,7 @@ class People:
         async with self._database.transaction() as c:
             added = await store.add_user(c, FIRST_ADMIN, Role.ADMIN, self._clock.now())
             if added:
-                await audit.record(c, self._clock.now(), Origin("codehub"), "user.create", FIRST_ADMIN, role="admin")
+                await audit.record(c, self._clock.now(), Origin("codehub"), Code.USER_CREATE, FIRST_ADMIN, role="admin")
             return added or await self._user(c, FIRST_ADMIN)
 
     async def create_user(self, caller: Principal, name: str, role: Role) -> Person:
@@ -73,7 +74,7 @@ class People:
             person = await store.add_user(c, name, role, self._clock.now())
             if person is None:
                 raise UserExistsError(f"there is a user {name} already")
-            await audit.record(c, self._clock.now(), caller.origin, "user.create", name, role=role)
+            await audit.record(c, self._clock.now(), caller.origin, Code.USER_CREATE, name, role=role)
         return person
 
     async def page_users(self, caller: Principal, *, after: str, role: Role | None, limit: int) -> list[Person]:
@@ -114,7 +115,7 @@ class People:
             elif new_role is Role.ADMIN and person.role is not Role.ADMIN:
                 await c.execute(sql.revoke_sessions_of, name, now)
             await c.execute(sql.announce)
-            await audit.record(c, now, caller.origin, "user.change", name, role=new_role, active=new_active)
+            await audit.record(c, now, caller.origin, Code.USER_CHANGE, name, role=new_role, active=new_active)
         self._credentials.forget()
         return changed
 
@@ -125,7 +126,7 @@ class People:
         async with self._database.transaction() as c:
             rules.require_active(await self._user(c, name, lock=True))
             await store.replace_link(c, name, fingerprint(secret), now, now + timedelta(seconds=seconds))
-            await audit.record(c, now, caller.origin, "login_link.create", name)
+            await audit.record(c, now, caller.origin, Code.LOGIN_LINK_CREATE, name)
         return LoginLink(name, secret, seconds)
 
     async def owner_of_link(self, secret: str) -> str | None:
@@ -142,7 +143,7 @@ class People:
             if person:
                 await c.execute(sql.add_session, session_id, person.name, now, expires, user_agent[:300])
                 by = replace(origin, actor=person.name)
-                await audit.record(c, now, by, "login", person.name, session_id=session_id)
+                await audit.record(c, now, by, Code.LOGIN, person.name, session_id=session_id)
                 if instead_of and instead_of.session_id:
                     await c.execute(sql.revoke_session, instead_of.session_id, instead_of.name, now)
                     await c.execute(sql.announce)
@@ -184,7 +185,7 @@ class People:
             token = await store.add_token(
                 c, token_id, name, label, fingerprint(secret), granted, now, caller.name, expires
             )
-            await audit.record(c, now, caller.origin, "token.create", name, token_id=token_id, scopes=granted)
+            await audit.record(c, now, caller.origin, Code.TOKEN_CREATE, name, token_id=token_id, scopes=granted)
         return NewToken(token, f"{TOKEN_PREFIX}_{token_id}_{secret}")
 
     async def _check_tokens(self, c: Connection, caller: Principal, name: str) -> None:
@@ -210,7 +211,7 @@ class People:
             if store.changed(await c.execute(statement, id_, name, now)) == 0:
                 raise NotFoundError(f"there is no such {kind}")
             await c.execute(sql.announce)
-            await audit.record(c, now, caller.origin, f"{kind}.revoke", name, id=id_)
+            await audit.record(c, now, caller.origin, Code(f"{kind}.revoke"), name, id=id_)
         self._credentials.forget()
 
     async def _user(self, c: Connection, name: str, *, lock: bool = False) -> Person:

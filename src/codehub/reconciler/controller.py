@@ -21,10 +21,10 @@ from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.reconciler import idle_recheck
 from codehub.reconciler.idle_recheck import Returned, SecondLook
 from codehub.reconciler.operations import Operations
-from codehub.reconciler.transitions import Transitions
+from codehub.reconciler.transitions import Gone, Transitions
 from codehub.runtimes.base import Container, Runtime, RuntimeFailureError
 from codehub.settings import CoordinatorConfig
-from codehub.workspaces import idle_store, rules, store
+from codehub.workspaces import history, idle_store, rules, store
 from codehub.workspaces.model import Observation, Operation, Reason, Workspace
 from codehub.workspaces.store import sql
 
@@ -152,11 +152,11 @@ class Controller:
             w = await self._transitions.take_in(c, w, seen, container, gone)
             if idle_recheck.concerns(w) and await self._is_used(c, w, look):
                 return False
-            operation, why = rules.plan(w)
+            operation, plan = rules.plan(w)
             if operation is Operation.NONE or not self._has_room(w) or self._waits(w):
                 return False
             if w.operation is Operation.NONE:
-                w = await self._transitions.begin(c, w, operation, why, ids.new(16))
+                w = await self._transitions.begin(c, w, operation, plan, ids.new(16))
         if w.operation is Operation.STARTING:
             self._starting.add(w.id)
         self._spawn(w.id, self._execute(w))
@@ -173,15 +173,12 @@ class Controller:
         moved = w.last_access_at != look.candidates[w.id].last_access_at
         return returned is not None or moved or w.id in found.unsure
 
-    async def _why_gone(self, w: Workspace, seen: Observation) -> str:
+    async def _why_gone(self, w: Workspace, seen: Observation) -> Gone:
         """What an IDE that is no longer there left behind, for the history and `error_info`."""
         if seen.container or w.observed_status != "RUNNING" or w.operation is not Operation.NONE:
-            return ""
+            return history.IdeGone()
         ended = await self._runtime.last_exit(w.id)
-        if ended is None:
-            return "the IDE is gone"
-        code = "unknown" if ended.code is None else ended.code
-        return f"the IDE ended by itself (exit code {code}). {ended.log_tail}".strip()
+        return history.IdeEnded(ended.code, ended.log_tail) if ended else history.IdeGone()
 
     # --- execute
 

@@ -10,11 +10,12 @@ from codehub.clock import Clock
 from codehub.coordinator.leader import Lease
 from codehub.db import Connection
 from codehub.runtimes.base import Container
-from codehub.workspaces import rules, store
+from codehub.workspaces import history, rules, store
 from codehub.workspaces.model import Desired, DesiredBy, Health, Observation, Observed, Operation, Reason, Workspace
 from codehub.workspaces.store import Change, sql
 
 ACTOR = "controller"
+Gone = history.IdeEnded | history.IdeGone
 
 
 class Transitions:
@@ -23,16 +24,16 @@ class Transitions:
         self._clock = clock
         self._max_retry = max_retry
 
-    async def begin(self, c: Connection, w: Workspace, operation: Operation, why: str, op_id: str) -> Workspace:
+    async def begin(self, c: Connection, w: Workspace, operation: Operation, plan: str, op_id: str) -> Workspace:
         """A new operation has its id in the database before its first effect."""
         now = self._clock.now()
         begun = await store.update(c, sql.begin, w.id, operation, op_id, now)
         assert begun  # noqa: S101 (the row is locked and had none)
-        await store.note(c, w.id, now, Change(ACTOR, f"{operation} begins", why, w.phase, detail={"op_id": op_id}))
+        await store.note(c, w.id, now, Change(ACTOR, history.OperationBegun(operation, plan, op_id), w.phase))
         return begun
 
     async def take_in(
-        self, c: Connection, w: Workspace, seen: Observation, container: Container | None, gone: str
+        self, c: Connection, w: Workspace, seen: Observation, container: Container | None, gone: Gone
     ) -> Workspace:
         """Save what an observation means: a completed operation, a change nobody ordered, a broken rule."""
         now = self._clock.now()
@@ -56,19 +57,19 @@ class Transitions:
             c, w, seen, now, observed=observed, container=container, failures=rules.failures_after_success(w)
         )
         took = (now - w.op_started_at).total_seconds() if w.op_started_at else None
-        change = Change(ACTOR, w.operation, "observed to be done", w.phase, saved.phase, took, {"op_id": w.op_id})
-        await store.note(c, w.id, now, change)
+        done = history.COMPLETED[w.operation](w.op_id)
+        await store.note(c, w.id, now, Change(ACTOR, done, w.phase, saved.phase, took))
         if observed is Observed.RUNNING and w.desired_by is DesiredBy.WAKE:
             metrics.WAKE_SECONDS.observe((now - w.desired_at).total_seconds())
         return saved
 
-    async def _died(self, c: Connection, w: Workspace, seen: Observation, gone: str, now: datetime) -> Workspace:
+    async def _died(self, c: Connection, w: Workspace, seen: Observation, gone: Gone, now: datetime) -> Workspace:
         """The IDE went away although nobody stopped it."""
         if w.desired_state is not Desired.RUNNING or w.deleted_at or w.health_status is Health.ERROR:
             return await self._settle(c, w, seen, Observed.STANDBY, None, now)
-        failure = rules.after_failure(w, Reason.START_FAILED, gone, now, self._max_retry, dice=0.0)
+        failure = rules.after_failure(w, Reason.START_FAILED, _message(gone), now, self._max_retry, dice=0.0)
         saved = await self._save(c, w, seen, now, observed=Observed.STANDBY, failure=failure)
-        await store.note(c, w.id, now, Change(ACTOR, "IDE ended", gone, w.phase, saved.phase))
+        await store.note(c, w.id, now, Change(ACTOR, gone, w.phase, saved.phase))
         return saved
 
     async def _break(
@@ -76,7 +77,7 @@ class Transitions:
     ) -> Workspace:
         failure = rules.after_failure(w, problem, _explain(problem), now, max_retry=0, dice=0.0)
         saved = await self._save(c, w, seen, now, observed=observed, failure=failure)
-        await store.note(c, w.id, now, Change(ACTOR, problem, _explain(problem), w.phase, saved.phase))
+        await store.note(c, w.id, now, Change(ACTOR, history.ProblemFound(problem), w.phase, saved.phase))
         return saved
 
     async def _settle(
@@ -96,8 +97,7 @@ class Transitions:
             return w
         saved = await self._save(c, w, seen, now, observed=observed, container=container)
         if saved.observed_status is not w.observed_status:
-            change = Change(ACTOR, "observed", "found so, outside of any operation", w.phase, saved.phase)
-            await store.note(c, w.id, now, change)
+            await store.note(c, w.id, now, Change(ACTOR, history.FoundSo(), w.phase, saved.phase))
         return saved
 
     async def fail(self, w: Workspace, reason: Reason, message: str, dice: float) -> None:
@@ -108,10 +108,11 @@ class Transitions:
             if current is None or (current.operation, current.op_id) != (w.operation, w.op_id):
                 return
             failure = rules.after_failure(current, reason, message, now, self._max_retry, dice)
-            event = f"{w.operation} {'will be tried again' if failure.retry_at else 'given up'}"
+            kind = history.OperationRetried if failure.retry_at else history.OperationGivenUp
             saved = await store.update(c, sql.note_failure, *_failure_arguments(current, failure, now))
             assert saved  # noqa: S101 (the row is locked)
-            await store.note(c, w.id, now, Change(ACTOR, event, f"{reason}: {message}", current.phase, saved.phase))
+            failed = kind(w.operation, reason, message)
+            await store.note(c, w.id, now, Change(ACTOR, failed, current.phase, saved.phase))
 
     async def is_ours(self, w: Workspace) -> bool:
         """Do we lead, and is this still the operation under way?"""
@@ -181,6 +182,14 @@ def _failure_arguments(w: Workspace, failure: rules.Failure, now: datetime) -> t
         failure.retry_at,
         now,
     )
+
+
+def _message(gone: Gone) -> str:
+    """For `error_info`, beside the log that it quotes."""
+    if isinstance(gone, history.IdeGone):
+        return "the IDE is gone"
+    code = "unknown" if gone.exit_code is None else gone.exit_code
+    return f"the IDE ended by itself (exit code {code}). {gone.log_tail}".strip()
 
 
 def _explain(problem: Reason) -> str:

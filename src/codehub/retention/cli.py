@@ -21,6 +21,7 @@ from codehub.coordinator.leader import SESSION_SETTINGS, Leader, Lease
 from codehub.db import Database, migrate
 from codehub.embedded.servers import Urls
 from codehub.errors import CodeHubError
+from codehub.i18n import locales
 from codehub.policy.model import Principal
 from codehub.retention import gc, trash
 from codehub.retention.gc import Collector, Finder, Finding
@@ -95,7 +96,7 @@ def _row(finding: Finding, now: datetime, delay: float) -> tuple[str, ...]:
     size = decimal(finding.bytes) if finding.bytes else ""
     at = (finding.seen_at or now) + timedelta(seconds=delay)
     when = "now" if finding.kind == "container" else _when(at, now)
-    return finding.kind, finding.name, size, when, finding.verdict.reason
+    return finding.kind, finding.name, size, when, locales.of_shell(os.environ).say(f"rule_{finding.verdict.rule}")
 
 
 def _when(at: datetime, now: datetime) -> str:

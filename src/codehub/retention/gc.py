@@ -17,6 +17,7 @@ from codehub.archives import service as archives
 from codehub.archives.model import ArchiveError
 from codehub.archives.objects import ObjectStore
 from codehub.audit import service as audit
+from codehub.audit.codes import Code
 from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
@@ -24,15 +25,18 @@ from codehub.db import Database
 from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.policy.model import Origin
 from codehub.retention import rules, store
-from codehub.retention.rules import Facts, Points, Stored, Verdict
+from codehub.retention.rules import Facts, Points, Rule, Stored, Verdict
 from codehub.retention.store import Orphan, sql
 from codehub.runtimes.base import Piece, Runtime
 from codehub.settings import ArchiveConfig
+from codehub.workspaces import history
 from codehub.workspaces import store as workspaces
 
 log = logs.get()
 ACTOR = "gc"
 BATCH = 500
+COLLECTED = {"archive": history.ArchiveCollected, "volume": history.VolumeCollected}
+AUDITED = {"archive": Code.ARCHIVE_COLLECT, "volume": Code.VOLUME_COLLECT}
 MOST_PER_TICK = 1_000
 TIMEOUT_SECONDS = 3600.0
 
@@ -162,7 +166,7 @@ class Collector:
             some = [f for f in batch if f.kind == kind]
             orphans = [f for f in some if f.verdict.orphan]
             columns = ([f.name for f in orphans], [f.workspace_id for f in orphans])
-            more = ([f.verdict.reason for f in orphans], [f.bytes for f in orphans])
+            more = ([f.verdict.rule for f in orphans], [f.bytes for f in orphans])
             if some:
                 async with self._lease.transaction() as c:
                     await c.execute(sql.forget_orphans, kind, [f.name for f in some if not f.verdict.orphan])
@@ -172,7 +176,7 @@ class Collector:
             if finding.verdict.adopt:
                 stats["adopted"] += await self._adopt(finding.thing)
             if finding.kind == "container" and finding.verdict.orphan:
-                log.warning("Stopping a container", workspace=finding.name, reason=finding.verdict.reason)
+                log.warning("Stopping a container", workspace=finding.name, rule=finding.verdict.rule)
                 await self._finder.runtime.stop(finding.name, grace_seconds=1.0)
                 stats["stopped"] += 1
 
@@ -223,14 +227,13 @@ class Collector:
         else:
             await self._finder.runtime.discard(orphan.workspace_id, orphan.name.partition("/")[2])
         now = self._clock.now()
-        detail = {"reason": verdict.reason, "bytes": orphan.bytes, "orphan_since": orphan.seen_at.isoformat()}
+        collected = COLLECTED[orphan.kind](verdict.rule, orphan.bytes, orphan.seen_at)
         async with self._lease.transaction() as c:
             if not await c.fetchval(sql.gone, orphan.kind, orphan.name):
                 return False  # another one was at it, too
-            await audit.record(c, now, Origin(ACTOR), f"{orphan.kind}.collect", orphan.name, **detail)
+            await audit.record(c, now, Origin(ACTOR), AUDITED[orphan.kind], orphan.name, **collected.data())
             if orphan.workspace_id in await store.facts(c, [orphan.workspace_id]):
-                change = workspaces.Change(ACTOR, f"{orphan.kind} collected", verdict.reason, detail=detail)
-                await workspaces.note(c, orphan.workspace_id, now, change)
+                await workspaces.note(c, orphan.workspace_id, now, workspaces.Change(ACTOR, collected))
         return True
 
     async def _condemn_archive(self, orphan: Orphan) -> Verdict | None:
@@ -241,7 +244,7 @@ class Collector:
             points = await store.points(c, [orphan.workspace_id])
             verdict = self._finder.judge(stored, w, points.get(orphan.workspace_id))
             if orphan.condemned_at is not None:
-                return Verdict(True, orphan.reason)
+                return Verdict(True, Rule(orphan.rule))
             if not stored.names or not verdict.orphan:
                 await c.execute(sql.forget_orphans, orphan.kind, [orphan.name])
                 return None

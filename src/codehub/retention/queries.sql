@@ -13,9 +13,9 @@ SELECT workspace_id, archive_key, op_id,
 FROM restore_points WHERE workspace_id = ANY ($1::text[]);
 
 -- name: note_orphans
-INSERT INTO orphans (kind, name, workspace_id, reason, bytes, seen_at)
+INSERT INTO orphans (kind, name, workspace_id, rule, bytes, seen_at)
 SELECT $1, *, $6 FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[])
-ON CONFLICT (kind, name) DO UPDATE SET reason = excluded.reason, bytes = excluded.bytes;
+ON CONFLICT (kind, name) DO UPDATE SET rule = excluded.rule, bytes = excluded.bytes;
 
 -- name: forget_orphans
 -- Somebody needs them after all.
@@ -25,7 +25,7 @@ DELETE FROM orphans WHERE kind = $1 AND name = ANY ($2::text[]) AND condemned_at
 SELECT name FROM orphans WHERE kind = 'archive' AND name = ANY ($1::text[]) AND condemned_at IS NOT NULL;
 
 -- name: due_orphans
-SELECT kind, name, workspace_id, reason, bytes, seen_at, condemned_at FROM orphans
+SELECT kind, name, workspace_id, rule, bytes, seen_at, condemned_at FROM orphans
 WHERE seen_at <= $1 OR condemned_at IS NOT NULL
 ORDER BY seen_at, kind, name LIMIT $2;
 

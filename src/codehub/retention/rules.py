@@ -6,6 +6,7 @@ The rule is turned around on purpose: whatever is not certainly useless is kept,
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from codehub import ids
 from codehub.archives.model import DATA_NAME, META_SUFFIX
@@ -69,21 +70,41 @@ class Stored:
         return {DATA_NAME, DATA_NAME + META_SUFFIX} <= self.names
 
 
+class Rule(StrEnum):
+    """Why something is kept or goes; sentences are in `i18n`."""
+
+    NO_WORKSPACE = "no_workspace"
+    WORKSPACE_PURGED = "workspace_purged"
+    WORKSPACE_DELETED = "workspace_deleted"
+    UNFINISHED = "unfinished"
+    DUPLICATE = "duplicate"
+    NEWER_POINTS = "newer_points"
+    RESTORE_GIVEN_UP = "restore_given_up"
+    LATE_LEADER = "late_leader"
+    IN_USE = "in_use"
+    LAST_OPERATION = "last_operation"
+    IN_ERROR = "in_error"
+    UNLISTED_POINT = "unlisted_point"
+    RECENT_POINT = "recent_point"
+    HOME = "home"
+    CONTROLLED = "controlled"
+
+
 @dataclass(frozen=True)
 class Verdict:
     """An orphan goes, after its time; anything else stays. `adopt`: it should be among the restore points."""
 
     orphan: bool
-    reason: str
+    rule: Rule
     adopt: bool = False
 
 
-def keep(reason: str) -> Verdict:
-    return Verdict(False, reason)
+def keep(rule: Rule) -> Verdict:
+    return Verdict(False, rule)
 
 
-def orphan(reason: str) -> Verdict:
-    return Verdict(True, reason)
+def orphan(rule: Rule) -> Verdict:
+    return Verdict(True, rule)
 
 
 def base_of(key: str) -> tuple[str, str] | None:
@@ -95,44 +116,44 @@ def base_of(key: str) -> tuple[str, str] | None:
 
 def judge_archive(stored: Stored, w: Facts | None, points: Points, keep_points: int) -> Verdict:
     if w is None:
-        return orphan("no workspace has its id")
+        return orphan(Rule.NO_WORKSPACE)
     if w.destroyed:
-        return orphan("its workspace was purged")
+        return orphan(Rule.WORKSPACE_PURGED)
     if stored.key in {w.archive_key, w.restore_from}:
-        return keep("its workspace comes back from it")
+        return keep(Rule.IN_USE)
     if stored.op_id == w.op_id:
-        return keep("the workspace's last operation may still need it")
+        return keep(Rule.LAST_OPERATION)
     if w.health_status is Health.ERROR:
-        return keep("its workspace is in error")
+        return keep(Rule.IN_ERROR)
     if not stored.committed:
-        return orphan("it was never finished")
+        return orphan(Rule.UNFINISHED)
     place = points.places.get(stored.key)
     if place is None and stored.op_id in points.operations:
-        return orphan("another leader's copy of the same operation is the one in use")
+        return orphan(Rule.DUPLICATE)
     if place is None:
-        return Verdict(False, "it is a restore point that was not listed", adopt=True)
+        return Verdict(False, Rule.UNLISTED_POINT, adopt=True)
     if place <= keep_points:
-        return keep(f"it is one of the last {keep_points} restore points")
-    return orphan(f"there are {keep_points} newer restore points")
+        return keep(Rule.RECENT_POINT)
+    return orphan(Rule.NEWER_POINTS)
 
 
 def judge_piece(piece: Piece, w: Facts | None) -> Verdict:
     if w is None:
-        return orphan("no workspace has its id")
+        return orphan(Rule.NO_WORKSPACE)
     if w.destroyed:
-        return orphan("its workspace was purged")
+        return orphan(Rule.WORKSPACE_PURGED)
     if piece.generation in {w.volume_generation, ""}:
-        return keep("it is somebody's home")
+        return keep(Rule.HOME)
     if w.operation is not Operation.NONE or w.health_status is Health.ERROR or made_by(w.op_id, piece.generation):
-        return keep("the workspace's last operation may still need it")
+        return keep(Rule.LAST_OPERATION)
     if piece.kind == "unpacked":
-        return orphan("a restore that was given up has left it")
-    return orphan("a leader that came late has made it: it is not the workspace's home")
+        return orphan(Rule.RESTORE_GIVEN_UP)
+    return orphan(Rule.LATE_LEADER)
 
 
 def judge_container(w: Facts | None) -> Verdict:
     if w is None:
-        return orphan("no workspace has its id")
+        return orphan(Rule.NO_WORKSPACE)
     if w.observed_status is Observed.DELETED and w.deleted_at is not None and w.operation is Operation.NONE:
-        return orphan("its workspace is deleted")
-    return keep("the controller looks after it")
+        return orphan(Rule.WORKSPACE_DELETED)
+    return keep(Rule.CONTROLLED)

@@ -17,7 +17,7 @@ class Orphan:
     kind: str
     name: str
     workspace_id: str
-    reason: str
+    rule: str  # of `rules.Rule`
     bytes: int
     seen_at: datetime
     condemned_at: datetime | None

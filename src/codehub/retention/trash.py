@@ -11,6 +11,7 @@ from codehub import logs
 from codehub.archives import ownership
 from codehub.archives import service as archives
 from codehub.audit import service as audit
+from codehub.audit.codes import Code
 from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
@@ -18,6 +19,7 @@ from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.policy.model import Origin
 from codehub.retention.gc import Finder
 from codehub.retention.store import sql
+from codehub.workspaces import history
 from codehub.workspaces import store as workspaces
 
 log = logs.get()
@@ -40,7 +42,7 @@ class Trash:
         emptied = failed = 0
         for id_, purged in due:
             try:
-                emptied += await self._empty(id_, "purged" if purged else "its time in the trash is over")
+                emptied += await self._empty(id_, history.Purged() if purged else history.TrashExpired())
             except (LeaseLostError, UnavailableError):
                 raise
             except CodeHubError as e:
@@ -48,7 +50,7 @@ class Trash:
                 log.warning("Could not empty the trash of a workspace", workspace=id_, error=e.detail)
         return Tick({"emptied": emptied, "failed": failed}, 1.0 if len(due) == PER_TICK and emptied else None)
 
-    async def _empty(self, id_: str, why: str) -> bool:
+    async def _empty(self, id_: str, why: history.Purged | history.TrashExpired) -> bool:
         before = self.clock.now() - timedelta(seconds=self.finder.config.trash_seconds)
         async with self.lease.transaction() as c:
             if await c.fetchval(sql.expire, id_, before, self.clock.now()) is None:
@@ -59,8 +61,8 @@ class Trash:
             if await c.fetchval(sql.emptied, id_, now) is None:
                 return False
             await c.execute(sql.drop_points_of, id_)
-            await workspaces.note(c, id_, now, workspaces.Change(ACTOR, "emptied", why))
-            await audit.record(c, now, Origin(ACTOR), "workspace.destroy", id_, reason=why)
+            await workspaces.note(c, id_, now, workspaces.Change(ACTOR, why))
+            await audit.record(c, now, Origin(ACTOR), Code.WORKSPACE_DESTROY, id_, why=why.code)
         return True
 
     async def _destroy(self, id_: str) -> None:

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from codehub.activity.model import Seen
 from codehub.errors import UnavailableError
 from codehub.http import paging
+from codehub.i18n.locales import Locale
 from codehub.policy.model import Principal
 from codehub.templates.model import Template
 from codehub.web import history_view, presentation
-from codehub.web.i18n import Words
-from codehub.web.rendering import words_for
+from codehub.web.rendering import locale_for
 from codehub.web.services import services_of
 from codehub.workspaces.access import Share
 from codehub.workspaces.model import RestorePoint, Workspace
@@ -87,7 +87,7 @@ class Reader:
     def __init__(self, request: Request, caller: Principal) -> None:
         self.services = services_of(request)
         self.caller = caller
-        self.words: Words = words_for(request)
+        self.locale: Locale = locale_for(request)
         self.now: datetime = self.services.clock.now()
         self._at = request.query_params.get("at")
         self._problem = request.query_params.get("problem")
@@ -136,9 +136,9 @@ class Reader:
             w=w,
             look=look,
             sign=presentation.SIGNS[look],
-            state=self.words.say(f"state_{presentation.state(w)}"),
-            now=presentation.now_line(w, self.words, self.now, position=position, trash_seconds=trash_seconds),
-            next=presentation.next_line(w, self.words, self.now, self.services.timetable.sleeps_at(w)),
+            state=self.locale.say(f"state_{presentation.state(w)}"),
+            now=presentation.now_line(w, self.locale, self.now, position=position, trash_seconds=trash_seconds),
+            next=presentation.next_line(w, self.locale, self.now, self.services.timetable.sleeps_at(w)),
             bar=presentation.progress(w) if look is presentation.Look.MOVING and presentation.progress(w)[1] else None,
             kind=template.title if template else w.template,
             mark=template.activity_profile if template else "plain",
@@ -154,7 +154,7 @@ class Reader:
         if not self._problem:
             return None
         key = f"refused_{self._problem.lower()}"
-        return self.words.say(key if self.words.knows(key) else "refused_other")
+        return self.locale.say(key if self.locale.knows(key) else "refused_other")
 
     def kinds(self) -> list[Kind]:
         """What can be made here first."""
@@ -172,8 +172,8 @@ class Reader:
     def new_name(self, taken: Sequence[Card]) -> str:
         """Nobody has to think of one."""
         names = {card.w.name for card in taken}
-        first = self.words.say("board_first_name")
-        others = (self.words.say("board_next_name", n=n) for n in range(2, len(names) + 3))
+        first = self.locale.say("board_first_name")
+        others = (self.locale.say("board_next_name", n=n) for n in range(2, len(names) + 3))
         return next(name for name in (first, *others) if name not in names)
 
     async def sheet(self, id_: str) -> Sheet:
@@ -185,11 +185,11 @@ class Reader:
         wrong = presentation.look(w) is presentation.Look.WRONG
         return Sheet(
             card=await self._placed(w),
-            trouble=presentation.trouble(w, self.words) if wrong else None,
+            trouble=presentation.trouble(w, self.locale) if wrong else None,
             shares=await services.entering.shares(caller, id_, after="", limit=SHARES),
             points=points,
-            history=history_view.lines(history, self.words, self.now),
-            size=None if w.disk_bytes is None else self.words.size(w.disk_bytes),
+            history=history_view.lines(history, self.locale, self.now),
+            size=None if w.disk_bytes is None else self.locale.size(w.disk_bytes),
             seen=await self._seen(id_),
         )
 

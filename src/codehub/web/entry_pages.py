@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from codehub.web import presentation
-from codehub.web.rendering import render, words_for
+from codehub.web.rendering import locale_for, render
 from codehub.workspaces.admission import OwnLimit, Refused
 from codehub.workspaces.model import Operation, Phase, Workspace
 
@@ -80,7 +80,7 @@ def _ask(request: Request, w: Workspace, home_url: str, **what: Any) -> Response
 
 def went_wrong(request: Request, w: Workspace, *, home_url: str, mine: bool = True) -> Response:
     """Going on with less than there was is decided on the dashboard, where nothing of the workspace's can click."""
-    trouble = presentation.trouble(w, words_for(request))
+    trouble = presentation.trouble(w, locale_for(request))
     return render(
         request, "entry_wrong.html", 502, home_url=home_url, w=w, trouble=trouble, mine=mine, here=_here(request)
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from codehub.web.i18n import Words
+from codehub.i18n.locales import Locale
 from codehub.workspaces.model import Desired, Operation, Phase, Reason, Workspace
 
 RISING = {Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING}
@@ -65,35 +65,37 @@ def is_rising(w: Workspace) -> bool:
 # --- now and next ---------------------------------------------------------------------------------------------------
 
 
-def now_line(w: Workspace, words: Words, now: datetime, *, position: int | None = None, trash_seconds: int = 0) -> str:
+def now_line(
+    w: Workspace, locale: Locale, now: datetime, *, position: int | None = None, trash_seconds: int = 0
+) -> str:
     if w.failures and is_rising(w):
-        return words.say("now_again_once") if w.failures == 1 else words.say("now_again", n=w.failures)
+        return locale.say("now_again_once") if w.failures == 1 else locale.say("now_again", n=w.failures)
     if position and waits(w):
-        return words.say("now_waiting_behind", n=position)
+        return locale.say("now_waiting_behind", n=position)
     match state(w):
         case "running":
-            return words.say("now_running", since=words.time(w.phase_changed_at, now))
+            return locale.say("now_running", since=locale.time(w.phase_changed_at, now))
         case "restoring" | "archiving" as moving:
-            return progress_line(w, words, now) or words.say(f"now_{moving}")
+            return progress_line(w, locale, now) or locale.say(f"now_{moving}")
         case "wrong":
-            return words.say(f"files_{files(w)}")
+            return locale.say(f"files_{files(w)}")
         case "trash":
             until = (w.deleted_at or now) + timedelta(seconds=trash_seconds)
-            return words.say("now_trash" if until > now else "now_trash_soon", until=words.time(until, now))
+            return locale.say("now_trash" if until > now else "now_trash_soon", until=locale.time(until, now))
         case other:
-            return words.say(f"now_{other}")
+            return locale.say(f"now_{other}")
 
 
-def progress_line(w: Workspace, words: Words, now: datetime) -> str | None:
+def progress_line(w: Workspace, locale: Locale, now: datetime) -> str | None:
     """`420 MB of 900 MB, about 12 s left`, by the speed so far; None when nothing is known yet."""
     done, total = progress(w)
     if not total:
         return None
-    so_far = {"done": words.size(done), "total": words.size(total)}
+    so_far = {"done": locale.size(done), "total": locale.size(total)}
     spent = (now - w.op_started_at).total_seconds() if w.op_started_at else 0.0
     if done * 20 < total or spent < 1 or done >= total:  # too early for a guess, or nothing left
-        return words.say("now_progress", **so_far)
-    return words.say("now_progress_left", **so_far, left=words.span(spent * (total - done) / done))
+        return locale.say("now_progress", **so_far)
+    return locale.say("now_progress_left", **so_far, left=locale.span(spent * (total - done) / done))
 
 
 def progress(w: Workspace) -> tuple[int, int]:
@@ -103,16 +105,16 @@ def progress(w: Workspace) -> tuple[int, int]:
     return min(done, total), total
 
 
-def next_line(w: Workspace, words: Words, now: datetime, sleeps_at: datetime | None) -> str | None:
+def next_line(w: Workspace, locale: Locale, now: datetime, sleeps_at: datetime | None) -> str | None:
     if look(w) is not Look.RUNNING:
         return None
     if w.keep_awake_until and w.keep_awake_until > now:
-        until = words.time(max(w.keep_awake_until, sleeps_at or now), now)
+        until = locale.time(max(w.keep_awake_until, sleeps_at or now), now)
         why = w.keep_awake_reason
-        return words.say("next_awake_why", until=until, reason=why) if why else words.say("next_awake", until=until)
+        return locale.say("next_awake_why", until=until, reason=why) if why else locale.say("next_awake", until=until)
     if sleeps_at is None:
         return None
-    return words.say("next_sleeps", at=words.time(sleeps_at, now), since=words.time(w.idle_since, now))
+    return locale.say("next_sleeps", at=locale.time(sleeps_at, now), since=locale.time(w.idle_since, now))
 
 
 # --- what went wrong ------------------------------------------------------------------------------------------------
@@ -153,18 +155,18 @@ ADVICE = {Files.OLDER: "advice_older", Files.LOST: "advice_empty", Files.UNSURE:
 RECOVER = {Files.OLDER: "do_recover_older", Files.LOST: "do_recover_empty"}
 
 
-def trouble(w: Workspace, words: Words) -> Trouble:
+def trouble(w: Workspace, locale: Locale) -> Trouble:
     info = w.error_info or {}
     reason = str(info.get("reason") or "other")
     key = f"trouble_{reason.lower()}"
     found = files(w)
     advice = "advice_install" if reason == Reason.IMAGE_NOT_FOUND else ADVICE.get(found, "advice_again")
     return Trouble(
-        what=words.say(key if words.knows(key) else "trouble_other"),
-        files=words.say(f"files_{found}"),
+        what=locale.say(key if locale.knows(key) else "trouble_other"),
+        files=locale.say(f"files_{found}"),
         safe=found is Files.SAFE,
-        advice=words.say(advice),
-        recover=words.say(RECOVER.get(found, "do_recover")),
+        advice=locale.say(advice),
+        recover=locale.say(RECOVER.get(found, "do_recover")),
         accept_loss=found in {Files.OLDER, Files.LOST},
         message=str(info.get("last_error") or reason),
     )

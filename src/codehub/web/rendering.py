@@ -12,9 +12,10 @@ from starlette.responses import HTMLResponse
 
 from codehub import invocation
 from codehub.http.access import is_local
+from codehub.i18n.locales import Locale, zone
+from codehub.i18n.texts import LANGUAGES, choose
 from codehub.policy.model import Principal
 from codehub.web import texts
-from codehub.web.i18n import Words, zone
 
 LANGUAGE_COOKIE = "codehub_language"
 ZONE_COOKIE = "codehub_zone"  # set by static/codehub.js
@@ -33,22 +34,22 @@ def _prose(text: str) -> Markup:
 templates.filters["prose"] = _prose
 
 
-def words_for(request: Request) -> Words:
+def locale_for(request: Request) -> Locale:
     """How this reader is spoken to."""
     asked, remembered = request.query_params.get("lang"), request.cookies.get(LANGUAGE_COOKIE)
-    language = texts.choose(asked, remembered, request.headers.get("accept-language", ""))
-    return Words(language, zone(unquote(request.cookies.get(ZONE_COOKIE, ""))))
+    language = choose(request.headers.get("accept-language", ""), asked, remembered)
+    return Locale(language, zone(unquote(request.cookies.get(ZONE_COOKIE, ""))), texts.TEXTS[language])
 
 
 def render(request: Request, template: str, status: int = 200, *, home_url: str = "", **values: Any) -> HTMLResponse:
     """`home_url`: where the dashboard is, for a page that is shown on a workspace's own origin."""
-    words = words_for(request)
-    language = words.language
+    locale = locale_for(request)
+    language = locale.language
     shared = {
-        "t": texts.TEXTS[language],
-        "words": words,
+        "t": locale.texts,
+        "locale": locale,
         "language": language,
-        "languages": {code: (name, _in_language(request, code)) for code, name in texts.LANGUAGES.items()},
+        "languages": {code: (name, _in_language(request, code)) for code, name in LANGUAGES.items()},
         "home_url": home_url.rstrip("/"),
         "docs_open": is_local(request),
         "codehub": invocation.CODEHUB if is_local(request) or _is_admin(values) else invocation.PLAIN,

@@ -14,7 +14,7 @@ from codehub.errors import NotFoundError
 from codehub.policy import rules as policy_rules
 from codehub.policy.model import Principal, Role
 from codehub.settings import LimitsConfig
-from codehub.workspaces import store
+from codehub.workspaces import history, store
 from codehub.workspaces.admission import Refused
 from codehub.workspaces.errors import NotIsolatedError, OwnsItAlreadyError, ShareLimitError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
@@ -99,7 +99,7 @@ class Entering:
             now = self._clock.now()
             await self._check_shares(c, caller, w, user)
             if await c.execute(sql.add_share, id_, user, now) == "INSERT 0 1":
-                await store.note(c, id_, now, store.Change(caller.name, "shared", f"with {user}"))
+                await store.note(c, id_, now, store.Change(caller.name, history.Shared(user)))
 
     async def _may_be_named(self, caller: Principal, user: str) -> bool:
         """Learners are not told who exists. A name that nobody has lets nobody in, and is never opened."""
@@ -133,7 +133,7 @@ class Entering:
             now = self._clock.now()
             if await c.execute(sql.remove_share, id_, user) != "DELETE 1":
                 raise NotFoundError(f"it is not shared with {user[:63]}")
-            await store.note(c, id_, now, store.Change(caller.name, "unshared", f"from {user}"))
+            await store.note(c, id_, now, store.Change(caller.name, history.Unshared(user)))
 
     async def shares(self, caller: Principal, id_: str, *, after: str, limit: int) -> list[Share]:
         await self._workspaces.get(caller, id_)

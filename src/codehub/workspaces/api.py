@@ -13,14 +13,18 @@ from codehub.clock import Clock
 from codehub.http import fields as web_fields
 from codehub.http import paging, provide
 from codehub.http.access import LoggedIn, spend_creation
+from codehub.http.language import Reader
 from codehub.http.problems import documented
 from codehub.http.streams import Streams
+from codehub.i18n import history as sentences
+from codehub.i18n.locales import Locale
 from codehub.policy.model import Principal
 from codehub.runtimes.base import Runtime
 from codehub.settings import Settings
+from codehub.workspaces import history
 from codehub.workspaces.access import Entering
 from codehub.workspaces.admission import admitted
-from codehub.workspaces.model import Desired, Phase, Workspace
+from codehub.workspaces.model import Desired, HistoryEntry, Phase, Workspace
 from codehub.workspaces.service import UNSET, Details, Filters, NewWorkspace, Workspaces
 from codehub.workspaces.ttl_policy import Timetable
 from codehub.workspaces.view import WorkspaceOut, show
@@ -60,16 +64,26 @@ class WorkspaceDetail(WorkspaceOut):
     start_position: int | None = Field(description="How many start before this one; null when it does not wait.")
 
 
-class EntryOut(BaseModel):
+class HistoryEntryOut(BaseModel):
     id: int
     at: datetime
     actor: str
-    event: str
+    code: str = Field(description="What happened; each code has its own data.", examples=["idle_sleep"])
+    data: dict[str, Any]
+    event: str = Field(description="The name it had before there were codes; several codes may share one.")
     from_state: str | None
     to_state: str | None
-    reason: str
+    reason: str = Field(description="A sentence about it, in the language that `Accept-Language` asks for.")
     took_seconds: float | None
-    detail: dict[str, Any]
+    detail: dict[str, Any] = Field(description="The same as `data`.")
+
+
+def _entry(locale: Locale) -> Callable[[HistoryEntry], HistoryEntryOut]:
+    def show(e: HistoryEntry) -> HistoryEntryOut:
+        told = sentences.told(locale, e.code, e.data, actor=e.actor, to_state=e.to_state)
+        return HistoryEntryOut(**asdict(e), event=history.event(e.code, e.data), reason=told, detail=dict(e.data))
+
+    return show
 
 
 def _service(request: Request) -> Workspaces:
@@ -187,13 +201,14 @@ async def workspace_history(
     request: Request,
     caller: LoggedIn,
     id: Id,  # noqa: A002
+    reader: Reader,
     limit: paging.Limit = 50,
     cursor: paging.NumberCursor = None,
-) -> paging.Page[EntryOut]:
+) -> paging.Page[HistoryEntryOut]:
     """Every transition with who, when, why and how long; newest first."""
     before = 2**62 if cursor is None else int(cursor)
     found = await _service(request).history(caller, id, before=before, limit=limit + 1)
-    return paging.page(found, limit, lambda e: EntryOut(**asdict(e)), lambda e: str(e.id))
+    return paging.page(found, limit, _entry(reader), lambda e: str(e.id))
 
 
 @router.get(

@@ -1,6 +1,7 @@
 """`codehub workspace …`: for whoever may run commands on the machine. A workspace is named by its id or its name."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -12,8 +13,11 @@ from rich.table import Table
 from codehub.clock import SystemClock
 from codehub.command import operator, reached_at, with_services
 from codehub.errors import CodeHubError, InvalidRequestError
+from codehub.i18n import history as sentences
+from codehub.i18n import locales
 from codehub.policy.model import Principal, Role
 from codehub.web.services import Services
+from codehub.workspaces import history as events
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import OperationInProgressError
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
@@ -160,11 +164,13 @@ def history(which: WHICH) -> None:
 
     async def work(services: Services) -> None:
         w = await find(services, which)
-        table = Table("When", "Who", "What", "", "Why", "Took", box=None, pad_edge=False)
+        table = Table("When", "Who", "What", "", "", "Took", box=None, pad_edge=False)
+        locale = locales.of_shell(os.environ)
         for e in reversed(await services.workspaces.history(operator(), w.id, before=2**62, limit=500)):
             moved = f"{e.from_state or ''} → {e.to_state}" if e.to_state else ""
             took = "" if e.took_seconds is None else f"{e.took_seconds:.1f} s"
-            table.add_row(f"{e.at:%Y-%m-%d %H:%M:%S}", e.actor, e.event, moved, e.reason, took)
+            told = sentences.told(locale, e.code, e.data, actor=e.actor, to_state=e.to_state)
+            table.add_row(f"{e.at:%Y-%m-%d %H:%M:%S}", e.actor, events.event(e.code, e.data), moved, told, took)
         Console().print(table)
 
     with_services(work)

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from codehub.db import Connection, Queries, rows
-from codehub.workspaces import store
-from codehub.workspaces.model import Entry, Workspace
+from codehub.workspaces import history, store
+from codehub.workspaces.model import HistoryEntry, Workspace
 from codehub.workspaces.store import Change
 from codehub.workspaces.store import sql as workspace_sql
 
@@ -77,9 +77,9 @@ async def _told(c: Connection, records: Collection[Mapping[str, Any]]) -> list[s
     return [record["workspace_id"] for record in records]
 
 
-async def last_sleep(c: Connection, id_: str) -> Entry | None:
+async def last_sleep(c: Connection, id_: str) -> HistoryEntry | None:
     """The newest line of its history about sleeping; for explanations."""
-    found = rows(Entry, await c.fetch(sql.last_sleep, id_))
+    found = rows(HistoryEntry, await c.fetch(sql.last_sleep, id_))
     return found[0] if found else None
 
 
@@ -91,7 +91,7 @@ async def keep_awake(
     held = await store.update(c, sql.keep_awake, id_, until, reason or None, now, op_id)
     fresh = before is None or before.keep_awake_until is None or before.keep_awake_until <= now
     if held and fresh:
-        await store.note(c, id_, now, Change("workspace", "hold", reason or "asked for from inside"))
+        await store.note(c, id_, now, Change("workspace", history.Held(reason or None)))
     return held
 
 
@@ -99,6 +99,5 @@ async def withdraw(c: Connection, id_: str, newest: datetime, now: datetime) -> 
     """Somebody was at work: a timer's wish that it should sleep is taken back. None: it was not one any more."""
     kept = await store.update(c, sql.withdraw_sleep, id_, newest, now)
     if kept:
-        reason = f"somebody was at work at {newest:%H:%M:%S}"
-        await store.note(c, id_, now, Change("ttl", "kept awake", reason, "RUNNING", "STANDBY"))
+        await store.note(c, id_, now, Change("ttl", history.WorkResumed(newest), "RUNNING", "STANDBY"))
     return kept

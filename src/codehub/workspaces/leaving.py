@@ -9,12 +9,10 @@ from datetime import datetime
 from codehub.db import Connection
 from codehub.workspaces.store import sql
 
-OWNER_DEACTIVATED = "its owner was deactivated"
-
 
 async def put_away(c: Connection, person: str, actor: str, now: datetime) -> None:
     """Their workspaces sleep and are not held awake; what others shared with them is shared no more."""
     await c.execute(sql.lock_all_of, person)  # whoever wishes something at this moment is waited for
-    await c.execute(sql.sleep_all_of, person, now, actor, OWNER_DEACTIVATED)
+    await c.execute(sql.sleep_all_of, person, now, actor)
     await c.execute(sql.end_shares_with, person, now, actor)
     await c.execute(sql.wake_controller)

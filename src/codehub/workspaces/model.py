@@ -89,6 +89,14 @@ TERMINAL = frozenset(
 )
 
 
+class Work(StrEnum):
+    """What a workspace whose user does nothing was found to be doing."""
+
+    KERNEL = "kernel"
+    TERMINAL = "terminal"
+    PROCESSES = "processes"
+
+
 @dataclass(frozen=True)
 class Workspace:
     id: str
@@ -141,19 +149,18 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A line of a workspace's history."""
+class HistoryEntry:
+    """A line of a workspace's history; what its code means, and which data it has, is in `history`."""
 
     id: int
     workspace_id: str
     at: datetime
     actor: str
-    event: str
+    code: str
+    data: Mapping[str, Any]
     from_state: str | None
     to_state: str | None
-    reason: str
     took_seconds: float | None
-    detail: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -100,11 +100,11 @@ WHERE desired_state = 'RUNNING' AND observed_status IN ('PENDING', 'STANDBY') AN
   AND deleted_at IS NULL AND operation <> 'STARTING' AND desired_at < $1;
 
 -- name: add_history
-INSERT INTO workspace_history (workspace_id, at, actor, event, from_state, to_state, reason, took_seconds, detail)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+INSERT INTO workspace_history (workspace_id, at, actor, code, data, from_state, to_state, took_seconds)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: page_history
-SELECT id, workspace_id, at, actor, event, from_state, to_state, reason, took_seconds, detail
+SELECT id, workspace_id, at, actor, code, data, from_state, to_state, took_seconds
 FROM workspace_history WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
 -- name: due
@@ -210,13 +210,13 @@ WITH before AS (
     FROM before WHERE w.id = before.id
     RETURNING w.id, before.desired_state AS wished
 )
-INSERT INTO workspace_history (workspace_id, at, actor, event, from_state, to_state, reason, detail)
-SELECT id, $2, $3, 'wish', 'RUNNING', 'STANDBY', $4, '{}' FROM slept WHERE wished = 'RUNNING';
+INSERT INTO workspace_history (workspace_id, at, actor, code, from_state, to_state)
+SELECT id, $2, $3, 'owner_deactivated', 'RUNNING', 'STANDBY' FROM slept WHERE wished = 'RUNNING';
 
 -- name: end_shares_with
 WITH ended AS (DELETE FROM workspace_shares WHERE user_name = $1 RETURNING workspace_id)
-INSERT INTO workspace_history (workspace_id, at, actor, event, reason, detail)
-SELECT workspace_id, $2, $3, 'unshared', 'deactivated: from ' || $1, '{}' FROM ended;
+INSERT INTO workspace_history (workspace_id, at, actor, code, data)
+SELECT workspace_id, $2, $3, 'guest_deactivated', jsonb_build_object('user', $1::text) FROM ended;
 
 -- name: wake_controller
 -- Said only by whoever wishes something, so that the controller's own writes do not wake it.
@@ -276,5 +276,5 @@ LIMIT $4;
 -- name: usual_start_seconds
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY took_seconds)
 FROM (SELECT took_seconds FROM workspace_history
-      WHERE workspace_id = $1 AND event = 'STARTING' AND took_seconds IS NOT NULL
+      WHERE workspace_id = $1 AND code = 'started' AND took_seconds IS NOT NULL
       ORDER BY id DESC LIMIT 10) AS lately;

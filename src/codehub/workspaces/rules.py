@@ -112,8 +112,9 @@ def archived_by(w: Workspace) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """A row of the table: when it applies, and the operation it asks for."""
+    """A row of the table: when it applies, and the operation it asks for. History names it by its code."""
 
+    code: str
     when: str
     applies: Callable[[Workspace], bool]
     operation: Operation
@@ -132,59 +133,71 @@ def _wants_more(w: Workspace) -> bool:
 
 
 PLANS: tuple[Plan, ...] = (
-    Plan("deleted and observed DELETED", lambda w: _deleted(w) and _at(w, Observed.DELETED), Operation.NONE),
     Plan(
+        "is_deleted", "deleted and observed DELETED", lambda w: _deleted(w) and _at(w, Observed.DELETED), Operation.NONE
+    ),
+    Plan(
+        "delete",
         "deleted, and PENDING or in ERROR",
         lambda w: _deleted(w) and (_at(w, Observed.PENDING) or w.health_status is Health.ERROR),
         Operation.DELETING,
     ),
-    Plan("deleted, RUNNING", lambda w: _deleted(w) and _at(w, Observed.RUNNING), Operation.STOPPING),
-    Plan("deleted with purge, STANDBY", lambda w: _deleted(w) and w.purge, Operation.DELETING),
-    Plan("deleted, STANDBY", _deleted, Operation.ARCHIVING),
-    Plan("in ERROR", lambda w: w.health_status is Health.ERROR, Operation.NONE),
+    Plan("stop_deleted", "deleted, RUNNING", lambda w: _deleted(w) and _at(w, Observed.RUNNING), Operation.STOPPING),
+    Plan("purge", "deleted with purge, STANDBY", lambda w: _deleted(w) and w.purge, Operation.DELETING),
+    Plan("archive_deleted", "deleted, STANDBY", _deleted, Operation.ARCHIVING),
+    Plan("in_error", "in ERROR", lambda w: w.health_status is Health.ERROR, Operation.NONE),
     # Whatever is wished: nobody deleted it, and what lies there may be in no archive.
     Plan(
+        "unpark",
         "PENDING, its volume in the trash",
         lambda w: _at(w, Observed.PENDING) and w.volume_parked,
         Operation.PROVISIONING,
     ),
     Plan(
+        "restore_point",
         "PENDING, wanted above, to go back to a restore point",
         lambda w: _at(w, Observed.PENDING) and _wants_more(w) and w.restore_from is not None,
         Operation.RESTORING,
     ),
     Plan(
+        "provision",
         "PENDING, wanted above, no archive",
         lambda w: _at(w, Observed.PENDING) and _wants_more(w) and w.archive_key is None,
         Operation.PROVISIONING,
     ),
     Plan(
+        "restore",
         "PENDING, wanted above, archive",
         lambda w: _at(w, Observed.PENDING) and _wants_more(w),
         Operation.RESTORING,
     ),
     # What there is becomes a restore point itself, before an older one takes its place.
     Plan(
+        "stop_for_restore",
         "RUNNING, to go back to a restore point",
         lambda w: _at(w, Observed.RUNNING) and w.restore_from is not None,
         Operation.STOPPING,
     ),
     Plan(
+        "archive_for_restore",
         "STANDBY, to go back to a restore point",
         lambda w: _at(w, Observed.STANDBY) and w.restore_from is not None,
         Operation.ARCHIVING,
     ),
     Plan(
+        "start",
         "STANDBY, wanted RUNNING",
         lambda w: _at(w, Observed.STANDBY) and w.desired_state is Desired.RUNNING,
         Operation.STARTING,
     ),
     Plan(
+        "archive",
         "STANDBY, wanted ARCHIVED",
         lambda w: _at(w, Observed.STANDBY) and w.desired_state is Desired.ARCHIVED,
         Operation.ARCHIVING,
     ),
     Plan(
+        "stop",
         "RUNNING, wanted below",
         lambda w: _at(w, Observed.RUNNING) and w.desired_state is not Desired.RUNNING,
         Operation.STOPPING,
@@ -193,13 +206,13 @@ PLANS: tuple[Plan, ...] = (
 
 
 def plan(w: Workspace) -> tuple[Operation, str]:
-    """The operation this workspace needs now, with the reason. One under way is carried on."""
+    """The operation this workspace needs now, with the code of the rule. One under way is carried on."""
     if w.operation is not Operation.NONE:
-        return w.operation, "an operation is under way"
+        return w.operation, "under_way"
     for row in PLANS:
         if row.applies(w):
-            return row.operation, row.when
-    return Operation.NONE, "as wished"
+            return row.operation, row.code
+    return Operation.NONE, "as_desired"
 
 
 # --- completion -----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from codehub import ids, metrics, names
 from codehub.audit import service as audit
+from codehub.audit.codes import Code
 from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import DeactivatedError, InvalidRequestError, NotFoundError
@@ -17,7 +18,7 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.model import Principal
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
-from codehub.workspaces import admission, rules, store
+from codehub.workspaces import admission, history, rules, store
 from codehub.workspaces.admission import Admitted, Refused
 from codehub.workspaces.errors import (
     DataLostError,
@@ -30,8 +31,8 @@ from codehub.workspaces.errors import (
 from codehub.workspaces.model import (
     Desired,
     DesiredBy,
-    Entry,
     Health,
+    HistoryEntry,
     Operation,
     Phase,
     Reason,
@@ -103,7 +104,7 @@ class Workspaces:
                 c, sql.page, owner, filters.phase, filters.template, filters.deleted, *after, limit
             )
 
-    async def history(self, caller: Principal, id_: str, *, before: int, limit: int) -> list[Entry]:
+    async def history(self, caller: Principal, id_: str, *, before: int, limit: int) -> list[HistoryEntry]:
         await self.get(caller, id_)
         async with self._database.connection() as c:
             return await store.page_history(c, id_, before, limit)
@@ -137,7 +138,7 @@ class Workspaces:
                 if judged.code:
                     raise REFUSALS[judged.code](_refusal(w, judged.code))
             detail = {"owner": w.owner, "archive_key": source}
-            await audit.record(c, self._clock.now(), caller.origin, "workspace.download", id_, **detail)
+            await audit.record(c, self._clock.now(), caller.origin, Code.WORKSPACE_DOWNLOAD, id_, **detail)
         return w, source
 
     async def start_position(self, w: Workspace) -> int | None:
@@ -168,8 +169,8 @@ class Workspaces:
                 *(new.standby_ttl_seconds, new.archive_ttl_seconds),
             )
             assert made  # noqa: S101 (an insert that returns)
-            reason = f"created, to be {new.desired_state}"
-            await store.note(c, id_, now, Change(caller.name, "created", reason, to_state=made.phase))
+            created = history.Created(new.desired_state)
+            await store.note(c, id_, now, Change(caller.name, created, to_state=made.phase))
             await c.execute(sql.wake_controller)
         return made
 
@@ -209,7 +210,7 @@ class Workspaces:
         changed = await store.update(c, sql.wish, w.id, wanted, by, now)
         assert changed  # noqa: S101 (the row is locked)
         if wanted is not w.desired_state:
-            await store.note(c, w.id, now, Change(actor, "wish", f"asked by {by}", w.desired_state, wanted))
+            await store.note(c, w.id, now, Change(actor, history.requested(wanted, by), w.desired_state, wanted))
         await c.execute(sql.wake_controller)
         return changed, judged.status
 
@@ -241,7 +242,8 @@ class Workspaces:
                 return w  # asked before; one that failed is tried again
             changed = await store.update(c, sql.mark_deleted, id_, now, purge)
             assert changed  # noqa: S101 (the row is locked)
-            await store.note(c, id_, now, Change(caller.name, "purge" if purge else "delete", "asked for", w.phase))
+            asked = history.PurgeRequested() if purge else history.DeleteRequested()
+            await store.note(c, id_, now, Change(caller.name, asked, w.phase))
             await c.execute(sql.wake_controller)
         return changed
 
@@ -258,7 +260,8 @@ class Workspaces:
             by = DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN
             changed = await store.update(c, sql.mark_undeleted, id_, rules.desired_after_undelete(w), by, now)
             assert changed  # noqa: S101 (the row is locked)
-            await store.note(c, id_, now, Change(caller.name, "undelete", "asked for", w.phase, changed.desired_state))
+            change = Change(caller.name, history.UndeleteRequested(), w.phase, changed.desired_state)
+            await store.note(c, id_, now, change)
             await c.execute(sql.wake_controller)
         return changed
 
@@ -280,7 +283,7 @@ class Workspaces:
                 return outcome
             changed = await store.update(c, sql.mark_recovered, id_, now, w.archive_key)
             assert changed  # noqa: S101 (the row is locked)
-            await store.note(c, id_, now, Change(caller.name, "recover", "asked for", w.phase, changed.phase))
+            await store.note(c, id_, now, Change(caller.name, history.RecoverRequested(), w.phase, changed.phase))
             await c.execute(sql.wake_controller)
         return changed
 
@@ -301,9 +304,9 @@ class Workspaces:
             by = DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN
             changed = await store.update(c, store.points.wish_restore, id_, archive_key, wanted, by, now)
             assert changed  # noqa: S101 (the row is locked)
-            when = f"of {point.created_at:%Y-%m-%d %H:%M} UTC" if point else "that it was archived to"
-            change = Change(caller.name, "restore", f"to the restore point {when}", w.phase, wanted)
-            await store.note(c, id_, now, change)
+            known = history.RestoreRequested(point.created_at, archive_key) if point else None
+            asked = known or history.ArchiveRestoreRequested(archive_key)
+            await store.note(c, id_, now, Change(caller.name, asked, w.phase, wanted))
             await c.execute(sql.wake_controller)
         return changed
 

@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from codehub.db import Connection, Queries, one, rows
+from codehub.workspaces.history import Record
 from codehub.workspaces.model import (
     Desired,
     DesiredBy,
-    Entry,
     Health,
+    HistoryEntry,
     Observed,
     Operation,
     Phase,
@@ -61,12 +62,10 @@ class Change:
     """A line for the history."""
 
     actor: str
-    event: str
-    reason: str
+    what: Record
     from_state: str | None = None
     to_state: str | None = None
     took_seconds: float | None = None
-    detail: Mapping[str, Any] | None = None
 
 
 async def note(c: Connection, id_: str, at: datetime, change: Change) -> None:
@@ -75,17 +74,16 @@ async def note(c: Connection, id_: str, at: datetime, change: Change) -> None:
         id_,
         at,
         change.actor,
-        change.event,
+        change.what.code,
+        change.what.data(),
         change.from_state,
         change.to_state,
-        change.reason,
         change.took_seconds,
-        dict(change.detail or {}),
     )
 
 
-async def page_history(c: Connection, id_: str, before: int, limit: int) -> list[Entry]:
-    return rows(Entry, await c.fetch(sql.page_history, id_, before, limit))
+async def page_history(c: Connection, id_: str, before: int, limit: int) -> list[HistoryEntry]:
+    return rows(HistoryEntry, await c.fetch(sql.page_history, id_, before, limit))
 
 
 async def owned_by_admin(c: Connection, id_: str) -> bool:

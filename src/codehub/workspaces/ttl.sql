@@ -68,9 +68,8 @@ WITH slept AS (
       AND (w.keep_awake_until IS NULL OR w.keep_awake_until <= $4)
     RETURNING w.id, d.idle_since, d.seconds
 )
-INSERT INTO workspace_history (workspace_id, at, actor, event, from_state, to_state, reason, detail)
-SELECT id, $4, 'ttl', 'wish', 'RUNNING', 'STANDBY', 'idle for longer than ' || seconds || ' s',
-       jsonb_build_object('idle_since', idle_since, 'seconds', seconds)
+INSERT INTO workspace_history (workspace_id, at, actor, code, data, from_state, to_state)
+SELECT id, $4, 'ttl', 'idle_sleep', jsonb_build_object('idle_since', idle_since, 'seconds', seconds), 'RUNNING', 'STANDBY'
 FROM slept
 RETURNING workspace_id;
 
@@ -100,9 +99,9 @@ WITH old AS (
       AND w.deleted_at IS NULL AND w.phase_changed_at = old.phase_changed_at
     RETURNING w.id, old.phase_changed_at, old.seconds
 )
-INSERT INTO workspace_history (workspace_id, at, actor, event, from_state, to_state, reason, detail)
-SELECT id, $6, 'ttl', 'wish', 'STANDBY', 'ARCHIVED', 'asleep for longer than ' || seconds || ' s',
-       jsonb_build_object('asleep_since', phase_changed_at, 'seconds', seconds)
+INSERT INTO workspace_history (workspace_id, at, actor, code, data, from_state, to_state)
+SELECT id, $6, 'ttl', 'idle_archive', jsonb_build_object('asleep_since', phase_changed_at, 'seconds', seconds),
+       'STANDBY', 'ARCHIVED'
 FROM stored
 RETURNING workspace_id;
 
@@ -116,9 +115,10 @@ WHERE id = $1 AND desired_by = 'ttl' AND desired_state = 'STANDBY' AND operation
 RETURNING *;
 
 -- name: last_sleep
--- The newest line of history in which somebody, or a timer, asked it to sleep.
-SELECT id, workspace_id, at, actor, event, from_state, to_state, reason, took_seconds, detail
-FROM workspace_history WHERE workspace_id = $1 AND to_state IN ('STANDBY', 'ARCHIVED') AND event = 'wish'
+-- The newest line of history in which a user, or a timer, asked it to sleep.
+SELECT id, workspace_id, at, actor, code, data, from_state, to_state, took_seconds
+FROM workspace_history WHERE workspace_id = $1
+  AND code IN ('sleep_requested', 'archive_requested', 'idle_sleep', 'idle_archive', 'owner_deactivated')
 ORDER BY id DESC LIMIT 1;
 
 -- name: keep_awake

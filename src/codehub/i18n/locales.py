@@ -1,12 +1,16 @@
-"""One reader's language and time zone: texts, times, spans and sizes as that person would write them. Pure."""
+"""One reader's language and time zone: texts, times, spans and sizes as that person would write them. Pure.
+
+`web.rendering` makes one for a page, `of_request` for an answer of the API, `of_shell` for the command line.
+"""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from codehub.web import texts
+from codehub.i18n import texts
 
 ZONE_NAME = re.compile(r"[A-Za-z]{1,20}(?:[/_+-][A-Za-z0-9]{1,20}){0,6}")
 MB, GB = 10**6, 10**9
@@ -22,16 +26,26 @@ def zone(name: str) -> tzinfo | None:
         return None
 
 
+class _Gaps(dict[str, object]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
 @dataclass(frozen=True)
-class Words:
+class Locale:
     language: str
     zone: tzinfo | None  # None: this machine's
+    texts: Mapping[str, str]
 
     def say(self, key: str, **values: object) -> str:
-        return texts.TEXTS[self.language][key].format(**values)
+        return self.texts[key].format(**values)
+
+    def tell(self, key: str, values: Mapping[str, object]) -> str:
+        """Of data that was kept: where it lacks something, there is a gap and not an error."""
+        return self.texts[key].format_map(_Gaps(values))
 
     def knows(self, key: str) -> bool:
-        return key in texts.TEXTS[self.language]
+        return key in self.texts
 
     def time(self, at: datetime, now: datetime) -> str:
         """`14:35`, `tomorrow 09:10`, `3 Nov, 18:00`."""
@@ -40,6 +54,11 @@ class Words:
         month = self.say("months").split(" ")[local.month - 1]
         key = f"time_{days.get(local.date() - today, 'other')}"
         return self.say(key, clock=f"{local:%H:%M}", day=local.day, month_name=month)
+
+    def exact(self, at: datetime) -> str:
+        """`2026-03-02 09:00:00 UTC`."""
+        local = at.astimezone(self.zone)
+        return self.say("time_exact", date=f"{local:%Y-%m-%d}", clock=f"{local:%H:%M:%S}", zone=f"{local:%Z}")
 
     def span(self, seconds: float) -> str:
         """`12 s`, `3 min`, `2 h`: as exact as anybody cares."""
@@ -54,3 +73,14 @@ class Words:
             return self.say("size_gb", n=f"{amount / GB:.1f}")
         whole = amount == 0 or amount >= 10 * MB
         return self.say("size_mb", n=f"{amount / MB:.0f}" if whole else f"{max(amount / MB, 0.1):.1f}")
+
+
+def of_request(accept_language: str) -> Locale:
+    """For a client of the API: its language, and the time that its other moments are in."""
+    language = texts.choose(accept_language)
+    return Locale(language, UTC, texts.TEXTS[language])
+
+
+def of_shell(environment: Mapping[str, str]) -> Locale:
+    language = texts.of_environment(environment)
+    return Locale(language, None, texts.TEXTS[language])

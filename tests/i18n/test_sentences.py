@@ -1,0 +1,176 @@
+"""Every code of history and audit has a sentence in every language, and no sentence names what its data lacks."""
+
+import ast
+import pathlib
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import codehub
+from codehub.audit import codes as audit_codes
+from codehub.db import Queries
+from codehub.i18n import audit, history, texts, values
+from codehub.i18n.locales import Locale, of_request, of_shell
+from codehub.policy.model import Role
+from codehub.retention.rules import Rule
+from codehub.workspaces import history as records
+from codehub.workspaces import rules
+from codehub.workspaces.model import DesiredBy, Operation, Phase, Reason, Work
+
+GAP = re.compile(r"\{(\w+)\}")
+LOCALES = {language: Locale(language, UTC, texts.TEXTS[language]) for language in texts.LANGUAGES}
+SOURCES = pathlib.Path(codehub.__path__[0])
+MOMENT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC).isoformat()
+EVERY_VALUE: Mapping[str, list[Any]] = {
+    "operation": [o for o in Operation if o is not Operation.NONE],
+    "plan": [plan.code for plan in rules.PLANS if plan.operation is not Operation.NONE],
+    "work": list(Work),
+    "rule": list(Rule),
+    "reason": list(Reason),
+    "by": list(DesiredBy),
+    "why": [records.Purged.code, records.TrashExpired.code],
+    "role": list(Role),
+    "active": [True, False],
+    "seconds": [600],
+    "bytes": [3_000_000],
+    "exit_code": [3, None],
+    "scopes": [["read", "write"]],
+    **{name: [MOMENT] for name in values.MOMENTS},
+}
+
+
+def every_data(fields: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Each value that each field can have, at least once."""
+    choices = [EVERY_VALUE.get(name, ["jun"]) for name in fields]
+    most = max([len(choice) for choice in choices], default=1)
+    return [{name: choice[n % len(choice)] for name, choice in zip(fields, choices, strict=True)} for n in range(most)]
+
+
+@pytest.mark.parametrize("locale", LOCALES.values(), ids=LOCALES)
+@pytest.mark.parametrize("code", records.CODES)
+def test_every_code_of_history_has_a_sentence_made_of_its_data(code: str, locale: Locale) -> None:
+    fields = records.names(records.CODES[code])
+    assert set(GAP.findall(locale.texts[f"history_{code}"])) <= {*fields, "actor", "state"}
+    for data in every_data(fields):
+        said = history.told(locale, code, data, actor="mina", to_state="STANDBY")
+        assert said.strip()
+        assert "?" not in said or data.get("exit_code", 0) is None
+        for name in values.CODED.keys() & data.keys():
+            assert locale.knows(f"{values.CODED[name]}_{str(data[name]).lower()}"), data
+
+
+@pytest.mark.parametrize("locale", LOCALES.values(), ids=LOCALES)
+@pytest.mark.parametrize("code", audit_codes.Code)
+def test_every_code_of_the_audit_log_has_a_sentence_made_of_its_data(code: audit_codes.Code, locale: Locale) -> None:
+    fields = tuple(sorted(audit_codes.DATA[code]))
+    assert set(GAP.findall(locale.texts[f"audit_{code.replace('.', '_')}"])) <= {*fields, "actor", "subject"}
+    for data in every_data(fields):
+        said = audit.sentence(locale, code, data, actor="admin", subject="mina")
+        assert said != code
+        assert "?" not in said
+
+
+def test_both_languages_say_the_same() -> None:
+    assert texts.TEXTS["en"].keys() == texts.TEXTS["ko"].keys()
+    for key, english in texts.TEXTS["en"].items():
+        assert sorted(GAP.findall(english)) == sorted(GAP.findall(texts.TEXTS["ko"][key])), key
+
+
+def test_no_text_is_left_over() -> None:
+    named = {f"{part}_{str(value).lower()}" for name, part in values.NAMED.items() for value in EVERY_VALUE[name]}
+    named |= {f"history_{code}" for code in records.CODES} | {
+        f"audit_{code.replace('.', '_')}" for code in audit_codes.Code
+    }
+    source = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))
+    pages = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.html"))
+    written = {key for key in texts.TEXTS["en"] if f'"{key}"' in source or f"t.{key}" in pages}
+    by_parts = {key for key in texts.TEXTS["en"] if key.startswith(("state_", "time_"))}
+    assert sorted(texts.TEXTS["en"].keys() - named - written - by_parts) == []
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_every_state_that_is_found_has_its_word(phase: Phase) -> None:
+    said = history.sentence(LOCALES["en"], "observed", {}, actor="controller", to_state=phase)
+    assert phase not in said
+
+
+def test_in_korean_a_sentence_reads_as_one() -> None:
+    korean = LOCALES["ko"]
+    kept = history.told(korean, "kept_awake", {"work": "kernel"}, actor="ttl", to_state=None)
+    assert kept == "입력은 없었지만 깨워 두었습니다: 커널이 계산 중이었습니다"
+    failed = {"operation": "STARTING", "reason": "StartFailed", "message": "no numpy"}
+    said = history.told(korean, "operation_retried", failed, actor="controller", to_state=None)
+    assert said == "실행 작업이 실패해서 다시 시도합니다: no numpy"
+
+
+def test_a_line_of_a_later_version_or_without_its_data_breaks_no_page() -> None:
+    assert history.sentence(LOCALES["ko"], "from_the_future", {}, actor="mina") == "from_the_future"
+    assert history.sentence(LOCALES["en"], "shared", {}, actor="mina") == "mina shared it with ?"
+    assert records.event("from_the_future", {}) == "from_the_future"
+
+
+@pytest.mark.parametrize(
+    ("environment", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "ko_KR.UTF-8"}, "ko"),
+        ({"LANG": "ko_KR.UTF-8", "LC_ALL": "C.UTF-8"}, "en"),
+        ({"LC_MESSAGES": "ko", "LANG": "en_US.UTF-8"}, "ko"),
+    ],
+)
+def test_the_command_line_speaks_the_language_of_the_shell(environment: dict[str, str], language: str) -> None:
+    assert of_shell(environment).language == language
+
+
+def test_a_client_is_answered_in_its_language_and_in_universal_time() -> None:
+    locale = of_request("ko-KR,ko;q=0.9")
+    data = {"created_at": "2026-03-02T18:00:00+09:00", "archive_key": "k"}
+    said = history.told(locale, "restore_requested", data, actor="mina", to_state=None)
+    assert said == "mina님이 2026-03-02 09:00:00 UTC 복원 시점으로 되돌렸습니다"
+
+
+# --- nothing but codes is written -----------------------------------------------------------------------------------
+
+
+def test_only_records_are_noted() -> None:
+    """A `Change` is made from a name of `history`, or from something that was: never from text."""
+    calls = [
+        (path.name, node)
+        for path in SOURCES.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Change"
+    ]
+    assert len(calls) >= 15
+    for name, call in calls:
+        assert not [a for a in call.args[1:2] if isinstance(a, ast.Constant | ast.JoinedStr)], (name, ast.unparse(call))
+
+
+def test_statements_that_write_history_name_codes_with_their_data() -> None:
+    insert = re.compile(r"INSERT INTO workspace_history \(([^)]*)\)\s+SELECT (.*?)\bFROM\b", re.DOTALL)
+    found = 0
+    for file in ("queries.sql", "ttl.sql"):
+        queries = Queries("codehub.workspaces", file)
+        for name in queries.names():
+            for columns, selected in insert.findall(getattr(queries, name)):
+                assert "code" in columns.split(", "), name
+                (code,) = [word for word in re.findall(r"'(\w+)'", selected) if word in records.CODES]
+                built = re.search(r"jsonb_build_object\((.*)\)", selected, re.DOTALL)
+                keys = re.findall(r"'(\w+)',", built[1]) if built else []
+                assert sorted(keys) == sorted(records.names(records.CODES[code])), name
+                found += 1
+    assert found >= 4
+
+
+def test_the_audit_log_is_written_with_codes_alone() -> None:
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "audit.record":
+                code = ast.unparse(node.args[3])
+                assert code.startswith(("Code.", "Code(", "AUDITED[")), f"{path.name}: {code}"
+                named = {keyword.arg for keyword in node.keywords if keyword.arg}
+                if code.startswith("Code."):
+                    expected = audit_codes.DATA[audit_codes.Code[code.removeprefix("Code.")]]
+                    assert named == expected or any(k.arg is None for k in node.keywords), path.name
