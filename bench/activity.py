@@ -109,8 +109,8 @@ class Side:
         assert (done.stats["synced"], done.stats["put_to_sleep"]) == (ACTIVE, EXPIRING), done.stats
 
 
-async def nobody(_found: Any) -> tuple[set[str], set[str]]:
-    return set(), set()
+async def nobody(_found: Any) -> tuple[dict[str, Any], set[str]]:
+    return {}, set()
 
 
 async def ticks(servers: TestServers, rounds: int, large: int) -> float:

@@ -27,6 +27,7 @@ from codehub.reconciler.ttl import TtlRunner
 from codehub.settings import ActivityConfig, TtlConfig
 from codehub.templates.model import ActivityProfile
 from codehub.workspaces import idle_store, store
+from codehub.workspaces.model import Work
 from codehub.workspaces.ttl_policy import Timetable
 from tests.reconciler.ttl_house import SomeTemplates, head
 
@@ -321,5 +322,5 @@ class Simulation:
         self.result.broke[what] = self.result.broke.get(what, 0) + 1
 
 
-async def _nobody_is_busy(_found: Any) -> tuple[set[str], set[str]]:
-    return set(), set()
+async def _nobody_is_busy(_found: Any) -> tuple[dict[str, Work], set[str]]:
+    return {}, set()

@@ -67,6 +67,11 @@ class Desk:
             found: dict[str, Any] = await answer.json()
         return found
 
+    async def history(self) -> list[dict[str, Any]]:
+        async with self.client.get(f"/api/v1/workspaces/{self.id}/history") as answer:
+            found: list[dict[str, Any]] = (await answer.json())["items"]
+        return found
+
     async def set_time(self, seconds: int) -> None:
         change = {"standby_ttl_seconds": seconds}
         async with self.client.patch(f"/api/v1/workspaces/{self.id}", json=change) as answer:
@@ -150,4 +155,5 @@ async def test_a_cell_that_computes_silently_keeps_it_awake_until_it_is_done(pla
         await asyncio.sleep(60)
         assert (await desk.get())["desired_state"] == "RUNNING"
         assert (await desk.why())["counted"]["busy"] >= 1
+        assert [line["data"]["work"] for line in await desk.history() if line["code"] == "kept_awake"] == ["kernel"]
         await desk.until("STANDBY", 120)

@@ -354,18 +354,6 @@ async def test_a_platform_whose_time_is_nought_puts_nobody_to_sleep(house: House
     assert (await stays_awake(late, id_)).phase is Phase.RUNNING
 
 
-async def test_a_kernel_that_computes_silently_is_asked_first(late: Evening) -> None:
-    id_ = await late.ws("j")
-    late.busy.add(id_)
-    late.pass_time(STANDBY + 1)
-    w = await stays_awake(late, id_)
-    assert late.since(w.last_access_at) < 5
-    assert await late.redis.hget(keys.details(id_), "busy") == b"1"
-    late.busy.clear()
-    late.pass_time(STANDBY + 1)
-    await falls_asleep(late, id_)
-
-
 async def test_a_redis_that_began_anew_puts_nobody_to_sleep(late: Evening) -> None:
     """Traffic: proxies send again what it had been told; meanwhile nothing is decided."""
     id_ = await late.ws()

@@ -18,7 +18,7 @@ from codehub.settings import ActivityConfig, LimitsConfig, TtlConfig
 from codehub.templates.model import ActivityMode, ActivityProfile, Template
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.idle_store import Idle
-from codehub.workspaces.model import Desired, Phase, Workspace
+from codehub.workspaces.model import Desired, Phase, Work, Workspace
 from codehub.workspaces.service import NewWorkspace
 from codehub.workspaces.ttl_policy import Timetable
 from tests.reconciler.test_controller import MINA, House, build
@@ -137,8 +137,8 @@ async def evening(house: House, redis: Redis, ttl: TtlConfig | None = None) -> E
     intake = Intake(redis, house.clock, FLUSH, "this boot")
     late = Evening(**vars(house), redis=redis, intake=intake, timetable=timetable)
 
-    async def busy(found: Sequence[Idle]) -> tuple[set[str], set[str]]:
-        return {w.id for w in found} & late.busy, set()
+    async def busy(found: Sequence[Idle]) -> tuple[dict[str, Work], set[str]]:
+        return {w.id: Work.KERNEL for w in found if w.id in late.busy}, set()
 
     def nudge() -> None:
         late.nudged += 1

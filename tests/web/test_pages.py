@@ -70,6 +70,7 @@ def _put_together() -> set[str]:
         *(f"now_{state}" for state in states),
         *(f"files_{how}" for how in presentation.Files),
         *(f"{part}_{verb}" for part in ("do", "busy") for verb in dashboard.VERBS),
+        *(f"entry_limit_{whose}" for whose in ("mine", "theirs", "all")),
         *(f"entry_step_{step}" for step in ("files", "start", "open")),
         *(
             f"entry_{kind}{part}"

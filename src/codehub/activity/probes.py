@@ -17,6 +17,7 @@ from codehub.runtimes.base import Address
 from codehub.templates.loader import Templates
 from codehub.templates.model import ActivityProfile
 from codehub.workspaces.idle_store import Idle
+from codehub.workspaces.model import Work
 
 AT_ONCE = 32
 AT_MOST = 500  # asked in one tick; the others stay awake until the next
@@ -32,42 +33,42 @@ class Probes:
         self._clock = clock
         self._cpu_seconds = cpu_seconds
 
-    async def busy(self, found: Sequence[Idle]) -> tuple[set[str], set[str]]:
-        """Which of these are at work, and which could not be asked in this round."""
+    async def busy(self, found: Sequence[Idle]) -> tuple[dict[str, Work], set[str]]:
+        """Which of these are at work, and at what; and which could not be asked in this round."""
         concerned = [w for w in found if self._has_probe(w)]
         asked, later = concerned[:AT_MOST], concerned[AT_MOST:]
         turns = asyncio.Semaphore(AT_ONCE)
 
-        async def ask(w: Idle) -> bool:
+        async def ask(w: Idle) -> Work | None:
             async with turns:
-                return await self._is_busy(w)
+                return await self._work(w)
 
         answers = await asyncio.gather(*(ask(w) for w in asked))
-        return {w.id for w, busy in zip(asked, answers, strict=True) if busy}, {w.id for w in later}
+        return {w.id: work for w, work in zip(asked, answers, strict=True) if work}, {w.id for w in later}
 
     def _has_probe(self, w: Idle) -> bool:
         template = self._templates.find(w.template)
         return template is not None and (template.activity_profile is ActivityProfile.JUPYTER or template.busy_cpus > 0)
 
-    async def _is_busy(self, w: Idle) -> bool:
+    async def _work(self, w: Idle) -> Work | None:
         template = self._templates.find(w.template)
         if template is None:
-            return False
+            return None
         if template.activity_profile is ActivityProfile.JUPYTER and w.address:
             prefix = "" if template.strip_prefix else f"/w/{w.id}"
-            if await self._jupyter_works(Address(**w.address), prefix, w.idle_since):
-                return True
-        return template.busy_cpus > 0 and await self._cpus(w.id) >= template.busy_cpus
+            if work := await self._jupyter_work(Address(**w.address), prefix, w.idle_since):
+                return work
+        busy = template.busy_cpus > 0 and await self._cpus(w.id) >= template.busy_cpus
+        return Work.PROCESSES if busy else None
 
-    async def _jupyter_works(self, address: Address, prefix: str, idle_since: datetime) -> bool:
+    async def _jupyter_work(self, address: Address, prefix: str, idle_since: datetime) -> Work | None:
         """A kernel that is busy; or a terminal that printed while nobody was connected to it."""
         kernels = await _get(address, f"{prefix}/api/kernels")
         if any(_field(kernel, "execution_state") == "busy" for kernel in kernels):
-            return True
-        return any(
-            _later(_field(terminal, "last_activity"), idle_since)
-            for terminal in await _get(address, f"{prefix}/api/terminals")
-        )
+            return Work.KERNEL
+        terminals = await _get(address, f"{prefix}/api/terminals")
+        printed = any(_later(_field(terminal, "last_activity"), idle_since) for terminal in terminals)
+        return Work.TERMINAL if printed else None
 
     async def _cpus(self, workspace_id: str) -> float:
         """Cores that its processes use, over a second."""

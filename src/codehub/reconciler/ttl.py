@@ -4,7 +4,7 @@ It never takes longer because more workspaces exist, only because more were used
 controller acts, after a second look.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from codehub.activity.intake import Horizon, Intake
 from codehub.clock import Clock
@@ -13,11 +13,12 @@ from codehub.coordinator.leader import Lease
 from codehub.templates.model import ActivityMode
 from codehub.workspaces import idle_store
 from codehub.workspaces.idle_store import Idle
+from codehub.workspaces.model import Work
 from codehub.workspaces.ttl_policy import Timetable
 
 AT_MOST = 10_000  # workspaces that one tick puts to sleep, or stores away
 SOON = 1.0
-Busy = Callable[[Sequence[Idle]], Awaitable[tuple[Collection[str], Collection[str]]]]
+Busy = Callable[[Sequence[Idle]], Awaitable[tuple[Mapping[str, Work], Collection[str]]]]
 
 
 class TtlRunner:
@@ -61,7 +62,7 @@ class TtlRunner:
         found = await self._without_the_connected(found)
         busy, not_asked = await self._busy(found)
         if busy:
-            await self._note_busy(busy)
+            await self._note_busy(found, busy)
         idle = [w for w in found if w.id not in busy and w.id not in not_asked]
         if not idle:
             return [], bool(not_asked)
@@ -82,9 +83,10 @@ class TtlRunner:
 
         return [w for w in found if is_idle(w)]
 
-    async def _note_busy(self, busy: Collection[str]) -> None:
+    async def _note_busy(self, found: Sequence[Idle], busy: Mapping[str, Work]) -> None:
         now = self._clock.now()
         async with self._lease.transaction() as c:
+            await idle_store.keep_busy(c, [w for w in found if w.id in busy], busy, now)
             await idle_store.note_activity(c, dict.fromkeys(busy, now))
         await self._intake.note_busy(list(busy))
 

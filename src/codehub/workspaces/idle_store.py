@@ -10,7 +10,7 @@ from typing import Any
 
 from codehub.db import Connection, Queries, rows
 from codehub.workspaces import history, store
-from codehub.workspaces.model import HistoryEntry, Workspace
+from codehub.workspaces.model import HistoryEntry, Work, Workspace
 from codehub.workspaces.store import Change
 from codehub.workspaces.store import sql as workspace_sql
 
@@ -56,6 +56,12 @@ async def put_to_sleep(c: Connection, found: Sequence[Idle], now: datetime) -> l
     ids, since, seconds = [w.id for w in found], [w.idle_since for w in found], [w.seconds for w in found]
     slept = await c.fetch(sql.put_to_sleep, ids, since, seconds, now)
     return await _told(c, slept)
+
+
+async def keep_busy(c: Connection, found: Sequence[Idle], work: Mapping[str, Work], now: datetime) -> None:
+    """Their time is up and they compute: history says so, in one line for as long as nothing else happens."""
+    ids, since = [w.id for w in found], [w.idle_since for w in found]
+    await c.execute(sql.keep_busy, ids, since, [work[id_] for id_ in ids], now)
 
 
 async def store_away(

@@ -73,6 +73,23 @@ SELECT id, $4, 'ttl', 'idle_sleep', jsonb_build_object('idle_since', idle_since,
 FROM slept
 RETURNING workspace_id;
 
+-- name: keep_busy
+-- The time that was up began when it was last found busy: the same stretch, whose line goes on. Else it is a new one.
+WITH busy AS (
+    SELECT b.*, (SELECT max(h.id) FROM workspace_history h WHERE h.workspace_id = b.id AND h.code = 'kept_awake') AS line
+    FROM unnest($1::text[], $2::timestamptz[], $3::text[]) AS b (id, idle_since, work)
+), gone_on AS (
+    UPDATE workspace_history h
+    SET data = h.data || jsonb_build_object('until', $4::timestamptz),
+        took_seconds = extract(epoch FROM $4 - (h.data ->> 'idle_since')::timestamptz)
+    FROM busy WHERE h.id = busy.line AND (h.data ->> 'until')::timestamptz = busy.idle_since
+    RETURNING h.workspace_id
+)
+INSERT INTO workspace_history (workspace_id, at, actor, code, data, took_seconds)
+SELECT id, $4, 'ttl', 'kept_awake', jsonb_build_object('work', work, 'idle_since', idle_since, 'until', $4),
+       extract(epoch FROM $4 - idle_since)
+FROM busy WHERE id NOT IN (SELECT workspace_id FROM gone_on);
+
 -- name: store_away
 -- Asleep for longer than the template's time ($1, $2), or than their own.
 WITH old AS (
