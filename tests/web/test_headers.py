@@ -7,8 +7,13 @@ import re
 from collections.abc import AsyncIterator
 
 import aiohttp
+import pytest
 from starlette.responses import StreamingResponse
 
+from codehub.command import operator
+from codehub.policy.model import Role
+from codehub.runtimes.logs import POLL_SECONDS
+from codehub.runtimes.shepherd.log_files import CURRENT
 from codehub.settings import Settings
 from codehub.web.app import create_app
 from codehub.web.middleware import SECURITY_HEADERS
@@ -90,6 +95,26 @@ async def test_large_answers_are_compressed_for_those_who_can_read_it(site: Site
             assert "content-encoding" not in answer.headers
         async with client.get("/healthz", headers={"Accept-Encoding": "gzip"}) as answer:
             assert "content-encoding" not in answer.headers
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+async def test_a_log_that_is_followed_begins_at_once_and_holds_nothing_back(
+    site: Site, clock: ManualClock, encoding: str
+) -> None:
+    """The answer begins before there is a line, and a line is there before the next one."""
+    await site.services.people.create_user(operator(), "mina", Role.LEARNER)
+    async with site.client(await site.token("mina"), **{"Accept-Encoding": encoding}) as mina:
+        new = {"name": "Lab", "template": "terminal", "desired_state": "ARCHIVED"}
+        async with mina.post("/api/v1/workspaces", json=new) as answer:
+            id_ = (await answer.json())["id"]
+        async with asyncio.timeout(15), mina.get(f"/api/v1/workspaces/{id_}/logs/follow") as answer:
+            folder = site.services.runtime._layout.of(id_).log  # type: ignore[attr-defined]
+            folder.mkdir(parents=True)
+            for line in (b"one\n", b"two\n"):
+                with (folder / CURRENT).open("ab") as log:
+                    log.write(line)
+                await clock.advance(POLL_SECONDS)
+                assert await answer.content.readany() == line
 
 
 async def test_head_is_get_without_the_body(admin: aiohttp.ClientSession) -> None:

@@ -96,6 +96,14 @@ async def test_pages_speak_the_browsers_language_and_remember_the_chosen_one(sit
             assert answer.headers["content-language"] == "en"
 
 
+async def test_what_the_api_is_made_of_has_names_that_programs_can_use(nobody: aiohttp.ClientSession) -> None:
+    """Generated clients call their types so."""
+    async with nobody.get("/openapi.json") as answer:
+        schemas = (await answer.json())["components"]["schemas"]
+    assert [name for name in schemas if not re.fullmatch(r"[A-Z][A-Za-z]+", name)] == []
+    assert {"HistoryEntryOut", "HistoryEntryPage", "AuditEntryOut", "AuditEntryPage", "WorkspacePage"} <= schemas.keys()
+
+
 async def test_the_documentation_shows_every_operation_and_needs_nothing_from_elsewhere(
     nobody: aiohttp.ClientSession,
 ) -> None:

@@ -219,7 +219,7 @@ async def test_gc_says_what_it_would_do_and_then_does_it(platform: Platform) -> 
         (stray / "meta.json").write_text('{"generation": "g1"}')
         told = await asyncio.to_thread(command, platform, "gc", "--dry-run")
         assert told.returncode == 0, told.stderr
-        for words in ("it was never finished", "there are 3 newer restore points", "no workspace has its id"):
+        for words in ("it was never finished", "there are enough newer restore points", "no workspace has its id"):
             assert words in told.stdout
         assert left.exists()
         assert stray.exists()

@@ -6,7 +6,7 @@ whatever has the shape is a place in the list, and anything else is refused befo
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
 from pydantic import BaseModel
@@ -26,6 +26,11 @@ TimeCursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,17}\.[a-z0-9-]{1,63}
 class Page(BaseModel, Generic[T]):
     items: list[T]
     next_cursor: str | None
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """As the documentation calls it: `WorkspacePage`."""
+        return f"{params[0].__name__.removesuffix('Out')}Page"
 
 
 def page(found: Sequence[R], limit: int, show: Callable[[R], T], cursor: Callable[[R], str]) -> Page[T]:

@@ -51,7 +51,7 @@ class Stream(Lasting):
         media_type: str,
         ended: Callable[[], None],
     ) -> None:
-        super().__init__(all_open, caller, pieces, media_type)
+        super().__init__(all_open, caller, _at_once(pieces), media_type)
         self._ended = ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,3 +59,10 @@ class Stream(Lasting):
             await super().__call__(scope, receive, send)
         finally:
             self._ended()
+
+
+async def _at_once(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The answer begins now: middleware that may compress it holds the head back until there is a first piece."""
+    yield b""
+    async for piece in pieces:
+        yield piece

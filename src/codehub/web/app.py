@@ -1,5 +1,6 @@
 """The API application: routers of all capabilities, problem bodies, middleware, documentation."""
 
+import json
 from http import HTTPStatus
 from typing import Any
 
@@ -92,7 +93,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         for path, operations in schema["paths"].items():
             for method, operation in operations.items():
                 _tidy_operation(path, method, operation)
-        app.openapi_schema = schema
+        app.openapi_schema = _name_pages(schema)
     return app.openapi_schema
 
 
@@ -102,6 +103,18 @@ def _tidy_schemas(schemas: dict[str, Any]) -> None:
         schemas.pop(name, None)
     schemas["Problem"] = problems.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(schemas["Problem"].pop("$defs", {}))
+
+
+def _name_pages(schema: dict[str, Any]) -> dict[str, Any]:
+    """By their titles, such as `WorkspacePage`: generated clients name their types by these."""
+    text = json.dumps(schema)
+    for name, described in schema["components"]["schemas"].items():
+        if name.startswith("Page_"):
+            text = text.replace(f'/{name}"', f'/{described["title"]}"').replace(
+                f'"{name}":', f'"{described["title"]}":'
+            )
+    named: dict[str, Any] = json.loads(text)
+    return named
 
 
 def _name_templates(app: FastAPI, schemas: dict[str, Any]) -> None:
