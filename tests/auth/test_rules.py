@@ -35,7 +35,7 @@ def session(
     """One that rotated, whose newest cookie was first used, and that was seen so many seconds ago."""
     return BrowserSession(
         id="s",
-        user_name="mina",
+        user_id="u1",
         generation=generation,
         confirmed=confirmed,
         created_at=ago(100_000),
@@ -154,7 +154,7 @@ def test_a_token_never_holds_more_than_its_maker_or_its_owner_may(
 
 
 def person(role: Role, *, active: bool = True) -> Person:
-    return Person("mina", role, ago(9), None, None if active else ago(1))
+    return Person("u1", "mina", role, ago(9), None, None if active else ago(1))
 
 
 @pytest.mark.parametrize(

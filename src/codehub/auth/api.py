@@ -31,6 +31,7 @@ class UserChange(fields.Body):
 
 
 class UserOut(BaseModel):
+    id: str = Field(description="Never changes, and is never given again.", examples=["u4f0c2b7a9d1e3f5"])
     name: str
     role: Role
     active: bool

@@ -27,6 +27,7 @@ from codehub.settings import AuthConfig
 
 log = logs.get()
 CHANNEL = "codehub_auth"
+ADMIN_NAME = "admin"  # whom CODEHUB_ADMIN_TOKEN acts as
 REMEMBER_SECONDS = 3.0
 REMEMBER_AT_MOST = 20_000
 TOKEN_PREFIX = "chp"  # noqa: S105 (recognisable in logs and leaks; not a secret)
@@ -40,6 +41,7 @@ class Credentials:
         self._config = config
         self._signer = Signer(secret_key, "browser-session")
         self._admin = fingerprint(config.admin_token) if config.admin_token else None
+        self._admin_id = ""
         self._known: dict[str, tuple[float, Principal]] = {}
         self._bad: dict[bytes, float] = {}  # tokens that are none, as keyed hashes, and until when we say so unasked
         self._bad_key = os.urandom(32)
@@ -64,11 +66,11 @@ class Credentials:
         asked = self._forgotten
         async with self._database.transaction() as c:
             session = await store.find_session(c, session_id)
-            person = await store.find_user(c, session.user_name) if session else None
+            person = await store.find_person(c, session.user_id) if session else None
             newest = await self._act_on(c, session, person, int(generation), origin) if session and person else None
         if session is None or person is None or newest is None:
             raise UnauthenticatedError("this session has ended: log in again")
-        caller = Principal(person.name, person.role, ALL_SCOPES, session_id=session.id)
+        caller = Principal(person.name, person.role, ALL_SCOPES, person.id, session_id=session.id)
         if newest != int(generation):
             return CookieLogin(caller, self.cookie(session.id, newest))
         self._remember(cookie, caller, asked)
@@ -86,7 +88,7 @@ class Credentials:
             case SessionVerdict.ENDED:
                 return None
             case SessionVerdict.STOLEN:
-                await self._end_stolen(c, session, origin)
+                await self._end_stolen(c, session, person, origin)
                 return None
             case SessionVerdict.TOUCH:
                 await c.execute(sql.touch_session, session.id, now, expires)
@@ -101,12 +103,12 @@ class Credentials:
                 pass
         return generation
 
-    async def _end_stolen(self, c: Connection, session: BrowserSession, origin: Origin) -> None:
+    async def _end_stolen(self, c: Connection, session: BrowserSession, person: Person, origin: Origin) -> None:
         now = self._clock.now()
-        await c.execute(sql.revoke_session, session.id, session.user_name, now)
+        await c.execute(sql.revoke_session, session.id, person.id, now)
         await c.execute(sql.announce)
-        await audit.record(c, now, origin, Code.SESSION_STOLEN, session.user_name, session_id=session.id)
-        log.warning("An old cookie came back: session ended", user=session.user_name, session_id=session.id)
+        await audit.record(c, now, origin, Code.SESSION_STOLEN, person.name, session_id=session.id)
+        log.warning("An old cookie came back: session ended", user=person.name, session_id=session.id)
 
     def session_of(self, cookie: str) -> str | None:
         """The session that a cookie of ours names. It may be over: for limits, never to let anybody in."""
@@ -116,21 +118,22 @@ class Credentials:
     async def person_of(self, session_id: str) -> str:
         async with self._database.connection() as c:
             session = await store.find_session(c, session_id)
-        if session is None or session.revoked_at is not None:
+            person = await store.find_person(c, session.user_id) if session else None
+        if session is None or person is None or session.revoked_at is not None:
             raise UnauthenticatedError("this session has ended: log in again")
-        return session.user_name
+        return person.name
 
     async def is_live(self, session_id: str) -> bool:
         """Does this session still stand? For what was made from it and is shown to us by itself."""
         async with self._database.connection() as c:
             session = await store.find_session(c, session_id)
-            person = await store.find_user(c, session.user_name) if session else None
+            person = await store.find_person(c, session.user_id) if session else None
         alive = session is not None and session.revoked_at is None and session.expires_at > self._clock.now()
         return alive and person is not None and person.active
 
     async def by_token(self, token: str) -> Principal:
         if self._admin and hmac.compare_digest(fingerprint(token), self._admin):
-            return Principal("admin", Role.ADMIN, ALL_SCOPES, token_id=FROM_THE_ENVIRONMENT)
+            return await self._environment_admin()
         if caller := self.remembered(token):
             return caller
         prefix, _, rest = token.partition("_")
@@ -142,16 +145,24 @@ class Credentials:
             raise UnauthenticatedError(BAD_TOKEN)
         async with self._database.transaction() as c:
             found = await store.find_token(c, token_id)
-            person = await store.find_user(c, found.user_name) if found else None
+            person = await store.find_person(c, found.user_id) if found else None
             if not found or not person or not self._is_good(found, person, secret):
                 self._remember_bad(key, asked)
                 raise UnauthenticatedError(BAD_TOKEN)
             if token_use_is_news(found, self._clock.now()):
                 await c.execute(sql.note_token_use, found.id, self._clock.now())
         scopes = frozenset(Scope(s) for s in found.scopes)
-        caller = Principal(person.name, person.role, scopes, token_id=found.id, expires_at=found.expires_at)
+        caller = Principal(person.name, person.role, scopes, person.id, token_id=found.id, expires_at=found.expires_at)
         self._remember(token, caller, asked)
         return caller
+
+    async def _environment_admin(self) -> Principal:
+        """The person called `admin`; an admin whatever became of that person's role."""
+        if not self._admin_id:
+            async with self._database.connection() as c:
+                person = await store.find_user(c, ADMIN_NAME)
+            self._admin_id = person.id if person else ""
+        return Principal(ADMIN_NAME, Role.ADMIN, ALL_SCOPES, self._admin_id, token_id=FROM_THE_ENVIRONMENT)
 
     def _is_good(self, token: AccessToken, person: Person, secret: str) -> bool:
         same = hmac.compare_digest(fingerprint(secret), token.secret_hash)

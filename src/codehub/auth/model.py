@@ -8,6 +8,7 @@ from codehub.policy.model import Role
 
 @dataclass(frozen=True)
 class Person:
+    id: str
     name: str
     role: Role
     created_at: datetime
@@ -22,7 +23,7 @@ class Person:
 @dataclass(frozen=True)
 class BrowserSession:
     id: str
-    user_name: str
+    user_id: str
     generation: int
     confirmed: int
     created_at: datetime
@@ -37,7 +38,7 @@ class BrowserSession:
 @dataclass(frozen=True)
 class AccessToken:
     id: str
-    user_name: str
+    user_id: str
     label: str
     secret_hash: bytes
     scopes: list[str]

@@ -1,51 +1,55 @@
 -- name: find_user
-SELECT name, role, created_at, last_login_at, deactivated_at FROM users WHERE name = $1;
+SELECT id, name, role, created_at, last_login_at, deactivated_at FROM users WHERE name = $1;
+
+-- name: find_person
+SELECT id, name, role, created_at, last_login_at, deactivated_at FROM users WHERE id = $1;
 
 -- name: lock_user
-SELECT name, role, created_at, last_login_at, deactivated_at FROM users WHERE name = $1 FOR UPDATE;
+SELECT id, name, role, created_at, last_login_at, deactivated_at FROM users WHERE name = $1 FOR UPDATE;
 
 -- name: add_user
 INSERT INTO users (name, role, created_at) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO NOTHING
-RETURNING name, role, created_at, last_login_at, deactivated_at;
+RETURNING id, name, role, created_at, last_login_at, deactivated_at;
 
 -- name: page_users
-SELECT name, role, created_at, last_login_at, deactivated_at
+SELECT id, name, role, created_at, last_login_at, deactivated_at
 FROM users
 WHERE name > $1 AND ($2::text IS NULL OR role = $2)
 ORDER BY name
 LIMIT $3;
 
 -- name: change_user
-UPDATE users SET role = $2, deactivated_at = $3 WHERE name = $1
-RETURNING name, role, created_at, last_login_at, deactivated_at;
+UPDATE users SET role = $2, deactivated_at = $3 WHERE id = $1
+RETURNING id, name, role, created_at, last_login_at, deactivated_at;
 
 -- name: lock_admins
 -- Locks every active admin, in one order, so that two demotions at once cannot both see the other as remaining.
-SELECT name FROM users WHERE role = 'admin' AND deactivated_at IS NULL ORDER BY name FOR UPDATE;
+SELECT id FROM users WHERE role = 'admin' AND deactivated_at IS NULL ORDER BY id FOR UPDATE;
 
 -- name: note_login
-UPDATE users SET last_login_at = $2 WHERE name = $1;
+UPDATE users SET last_login_at = $2 WHERE id = $1;
 
 -- name: drop_links
-DELETE FROM login_links WHERE user_name = $1 AND used_at IS NULL;
+DELETE FROM login_links WHERE user_id = $1 AND used_at IS NULL;
 
 -- name: add_link
-INSERT INTO login_links (token_hash, user_name, created_at, expires_at) VALUES ($1, $2, $3, $4);
+INSERT INTO login_links (token_hash, user_id, created_at, expires_at) VALUES ($1, $2, $3, $4);
 
 -- name: owner_of_link
-SELECT user_name FROM login_links WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2;
+SELECT u.name FROM login_links l JOIN users u ON u.id = l.user_id
+WHERE l.token_hash = $1 AND l.used_at IS NULL AND l.expires_at > $2;
 
 -- name: use_link
 UPDATE login_links SET used_at = $2 WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2;
 
 -- name: add_session
-INSERT INTO browser_sessions (id, user_name, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at,
+INSERT INTO browser_sessions (id, user_id, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at,
                               expires_at, user_agent)
 VALUES ($1, $2, 1, 1, $3, $3, $3, $3, $4, $5);
 
 -- name: find_session
-SELECT id, user_name, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at, expires_at, user_agent,
+SELECT id, user_id, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at, expires_at, user_agent,
        revoked_at
 FROM browser_sessions WHERE id = $1;
 
@@ -62,45 +66,45 @@ UPDATE browser_sessions SET generation = generation + 1, rotated_at = $3, seen_a
 WHERE id = $1 AND generation = $2 AND revoked_at IS NULL;
 
 -- name: revoke_session
-UPDATE browser_sessions SET revoked_at = $3 WHERE id = $1 AND user_name = $2 AND revoked_at IS NULL;
+UPDATE browser_sessions SET revoked_at = $3 WHERE id = $1 AND user_id = $2 AND revoked_at IS NULL;
 
 -- name: revoke_sessions_of
-UPDATE browser_sessions SET revoked_at = $2 WHERE user_name = $1 AND revoked_at IS NULL;
+UPDATE browser_sessions SET revoked_at = $2 WHERE user_id = $1 AND revoked_at IS NULL;
 
 -- name: page_sessions
-SELECT id, user_name, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at, expires_at, user_agent,
+SELECT id, user_id, generation, confirmed, created_at, rotated_at, confirmed_at, seen_at, expires_at, user_agent,
        revoked_at
 FROM browser_sessions
-WHERE user_name = $1 AND revoked_at IS NULL AND expires_at > $2 AND (created_at, id) > ($3, $4)
+WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2 AND (created_at, id) > ($3, $4)
 ORDER BY created_at, id
 LIMIT $5;
 
 -- name: add_token
-INSERT INTO access_tokens (id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at)
+INSERT INTO access_tokens (id, user_id, label, secret_hash, scopes, created_at, created_by, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-RETURNING id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at;
+RETURNING id, user_id, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at;
 
 -- name: count_tokens
 -- Those that work. The person's row is locked: exact.
-SELECT count(*) FROM access_tokens WHERE user_name = $1 AND revoked_at IS NULL AND expires_at > $2;
+SELECT count(*) FROM access_tokens WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2;
 
 -- name: find_token
-SELECT id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at
+SELECT id, user_id, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at
 FROM access_tokens WHERE id = $1;
 
 -- name: note_token_use
 UPDATE access_tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2);
 
 -- name: revoke_token
-UPDATE access_tokens SET revoked_at = $3 WHERE id = $1 AND user_name = $2 AND revoked_at IS NULL;
+UPDATE access_tokens SET revoked_at = $3 WHERE id = $1 AND user_id = $2 AND revoked_at IS NULL;
 
 -- name: revoke_tokens_of
-UPDATE access_tokens SET revoked_at = $2 WHERE user_name = $1 AND revoked_at IS NULL;
+UPDATE access_tokens SET revoked_at = $2 WHERE user_id = $1 AND revoked_at IS NULL;
 
 -- name: page_tokens
-SELECT id, user_name, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at
+SELECT id, user_id, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at
 FROM access_tokens
-WHERE user_name = $1 AND revoked_at IS NULL AND (created_at, id) > ($2, $3)
+WHERE user_id = $1 AND revoked_at IS NULL AND (created_at, id) > ($2, $3)
 ORDER BY created_at, id
 LIMIT $4;
 
@@ -121,10 +125,10 @@ WHERE id IN (SELECT id FROM access_tokens WHERE expires_at < $1 ORDER BY expires
 
 -- name: standing
 -- Of these sessions and tokens those that are good now, with what their people are.
-SELECT s.id, u.role FROM browser_sessions s JOIN users u ON u.name = s.user_name
+SELECT s.id, u.role FROM browser_sessions s JOIN users u ON u.id = s.user_id
 WHERE s.id = ANY ($1::text[]) AND s.revoked_at IS NULL AND s.expires_at > $2 AND u.deactivated_at IS NULL
 UNION ALL
-SELECT t.id, u.role FROM access_tokens t JOIN users u ON u.name = t.user_name
+SELECT t.id, u.role FROM access_tokens t JOIN users u ON u.id = t.user_id
 WHERE t.id = ANY ($1::text[]) AND t.revoked_at IS NULL AND t.expires_at > $2 AND u.deactivated_at IS NULL;
 
 -- name: revoked_since

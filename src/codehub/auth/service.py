@@ -106,14 +106,15 @@ class People:
             person = await self._user(c, name, lock=True)
             new_role = role or person.role
             new_active = person.active if active is None else active
-            rules.check_admin_remains(person, new_role, active=new_active, other_admins=len(set(admins) - {name}))
-            changed = await store.change_user(c, name, new_role, None if new_active else person.deactivated_at or now)
+            rules.check_admin_remains(person, new_role, active=new_active, other_admins=len(set(admins) - {person.id}))
+            deactivated_at = None if new_active else person.deactivated_at or now
+            changed = await store.change_user(c, person.id, new_role, deactivated_at)
             if not new_active:
-                await store.revoke_all(c, name, now)
+                await store.revoke_all(c, person.id, now)
                 if self._leaving:
                     await self._leaving(c, name, caller.name, now)
             elif new_role is Role.ADMIN and person.role is not Role.ADMIN:
-                await c.execute(sql.revoke_sessions_of, name, now)
+                await c.execute(sql.revoke_sessions_of, person.id, now)
             await c.execute(sql.announce)
             await audit.record(c, now, caller.origin, Code.USER_CHANGE, name, role=new_role, active=new_active)
         self._credentials.forget()
@@ -124,8 +125,9 @@ class People:
         secret, now = ids.new_secret(), self._clock.now()
         seconds = self._config.login_link_seconds
         async with self._database.transaction() as c:
-            rules.require_active(await self._user(c, name, lock=True))
-            await store.replace_link(c, name, fingerprint(secret), now, now + timedelta(seconds=seconds))
+            person = await self._user(c, name, lock=True)
+            rules.require_active(person)
+            await store.replace_link(c, person.id, fingerprint(secret), now, now + timedelta(seconds=seconds))
             await audit.record(c, now, caller.origin, Code.LOGIN_LINK_CREATE, name)
         return LoginLink(name, secret, seconds)
 
@@ -141,11 +143,11 @@ class People:
         async with self._database.transaction() as c:
             person = await store.use_link(c, fingerprint(secret), now)
             if person:
-                await c.execute(sql.add_session, session_id, person.name, now, expires, user_agent[:300])
+                await c.execute(sql.add_session, session_id, person.id, now, expires, user_agent[:300])
                 by = replace(origin, actor=person.name)
                 await audit.record(c, now, by, Code.LOGIN, person.name, session_id=session_id)
                 if instead_of and instead_of.session_id:
-                    await c.execute(sql.revoke_session, instead_of.session_id, instead_of.name, now)
+                    await c.execute(sql.revoke_session, instead_of.session_id, instead_of.id, now)
                     await c.execute(sql.announce)
         metrics.LOGINS.labels("ok" if person else "refused").inc()
         if person is None:
@@ -163,8 +165,8 @@ class People:
     ) -> list[BrowserSession]:
         policy_rules.require_self_or_admin(caller, name)
         async with self._database.connection() as c:
-            await self._user(c, name)
-            return await store.page_sessions(c, name, self._clock.now(), after, limit)
+            person = await self._user(c, name)
+            return await store.page_sessions(c, person.id, self._clock.now(), after, limit)
 
     async def revoke_session(self, caller: Principal, name: str, session_id: str) -> None:
         await self._revoke(caller, name, session_id, sql.revoke_session, "session")
@@ -180,24 +182,24 @@ class People:
         async with self._database.transaction() as c:
             person = await self._user(c, name, lock=True)
             rules.require_active(person)
-            await self._check_tokens(c, caller, name)
+            await self._check_tokens(c, caller, person)
             granted = sorted(rules.grantable(caller, scopes, person.role))
             token = await store.add_token(
-                c, token_id, name, label, fingerprint(secret), granted, now, caller.name, expires
+                c, token_id, person.id, label, fingerprint(secret), granted, now, caller.name, expires
             )
             await audit.record(c, now, caller.origin, Code.TOKEN_CREATE, name, token_id=token_id, scopes=granted)
         return NewToken(token, f"{TOKEN_PREFIX}_{token_id}_{secret}")
 
-    async def _check_tokens(self, c: Connection, caller: Principal, name: str) -> None:
+    async def _check_tokens(self, c: Connection, caller: Principal, person: Person) -> None:
         most = policy_rules.allowance(caller, self._limits.max_tokens_per_user)
-        if most is not None and await c.fetchval(sql.count_tokens, name, self._clock.now()) >= most:
-            raise TokenLimitError(f"{name} has {most} access tokens: revoke one first")
+        if most is not None and await c.fetchval(sql.count_tokens, person.id, self._clock.now()) >= most:
+            raise TokenLimitError(f"{person.name} has {most} access tokens: revoke one first")
 
     async def page_tokens(self, caller: Principal, name: str, *, after: store.After, limit: int) -> list[AccessToken]:
         policy_rules.require_self_or_admin(caller, name)
         async with self._database.connection() as c:
-            await self._user(c, name)
-            return await store.page_tokens(c, name, after, limit)
+            person = await self._user(c, name)
+            return await store.page_tokens(c, person.id, after, limit)
 
     async def revoke_token(self, caller: Principal, name: str, token_id: str) -> None:
         await self._revoke(caller, name, token_id, sql.revoke_token, "token")
@@ -208,7 +210,8 @@ class People:
             raise NotFoundError(f"there is no such {kind}")
         now = self._clock.now()
         async with self._database.transaction() as c:
-            if store.changed(await c.execute(statement, id_, name, now)) == 0:
+            person = await store.find_user(c, name)
+            if person is None or store.changed(await c.execute(statement, id_, person.id, now)) == 0:
                 raise NotFoundError(f"there is no such {kind}")
             await c.execute(sql.announce)
             await audit.record(c, now, caller.origin, Code(f"{kind}.revoke"), name, id=id_)

@@ -23,6 +23,10 @@ async def find_user(c: Connection, name: str) -> Person | None:
     return _person(await c.fetchrow(sql.find_user, name))
 
 
+async def find_person(c: Connection, id_: str) -> Person | None:
+    return _person(await c.fetchrow(sql.find_person, id_))
+
+
 async def lock_user(c: Connection, name: str) -> Person | None:
     return _person(await c.fetchrow(sql.lock_user, name))
 
@@ -36,20 +40,20 @@ async def page_users(c: Connection, after: str, role: Role | None, limit: int) -
     return [replace(p, role=Role(p.role)) for p in rows(Person, await c.fetch(sql.page_users, after, role, limit))]
 
 
-async def change_user(c: Connection, name: str, role: Role, deactivated_at: datetime | None) -> Person:
-    person = _person(await c.fetchrow(sql.change_user, name, role, deactivated_at))
+async def change_user(c: Connection, id_: str, role: Role, deactivated_at: datetime | None) -> Person:
+    person = _person(await c.fetchrow(sql.change_user, id_, role, deactivated_at))
     assert person  # noqa: S101 (locked by the caller)
     return person
 
 
 async def lock_admins(c: Connection) -> list[str]:
-    return [record["name"] for record in await c.fetch(sql.lock_admins)]
+    return [record["id"] for record in await c.fetch(sql.lock_admins)]
 
 
-async def replace_link(c: Connection, name: str, token_hash: bytes, now: datetime, expires_at: datetime) -> None:
+async def replace_link(c: Connection, user_id: str, token_hash: bytes, now: datetime, expires_at: datetime) -> None:
     """One unused link a person: asking again makes the earlier one worthless."""
-    await c.execute(sql.drop_links, name)
-    await c.execute(sql.add_link, token_hash, name, now, expires_at)
+    await c.execute(sql.drop_links, user_id)
+    await c.execute(sql.add_link, token_hash, user_id, now, expires_at)
 
 
 async def owner_of_link(c: Connection, token_hash: bytes, now: datetime) -> str | None:
@@ -68,7 +72,7 @@ async def use_link(c: Connection, token_hash: bytes, now: datetime) -> Person | 
     person = await lock_user(c, name) if name else None
     if person is None or not person.active or changed(await c.execute(sql.use_link, token_hash, now)) == 0:
         return None
-    await c.execute(sql.note_login, person.name, now)
+    await c.execute(sql.note_login, person.id, now)
     return person
 
 
@@ -76,8 +80,8 @@ async def find_session(c: Connection, session_id: str) -> BrowserSession | None:
     return one(BrowserSession, await c.fetchrow(sql.find_session, session_id))
 
 
-async def page_sessions(c: Connection, name: str, now: datetime, after: After, limit: int) -> list[BrowserSession]:
-    return rows(BrowserSession, await c.fetch(sql.page_sessions, name, now, *after, limit))
+async def page_sessions(c: Connection, user_id: str, now: datetime, after: After, limit: int) -> list[BrowserSession]:
+    return rows(BrowserSession, await c.fetch(sql.page_sessions, user_id, now, *after, limit))
 
 
 async def add_token(c: Connection, *fields: Any) -> AccessToken:
@@ -90,8 +94,8 @@ async def find_token(c: Connection, token_id: str) -> AccessToken | None:
     return one(AccessToken, await c.fetchrow(sql.find_token, token_id))
 
 
-async def page_tokens(c: Connection, name: str, after: After, limit: int) -> list[AccessToken]:
-    return rows(AccessToken, await c.fetch(sql.page_tokens, name, *after, limit))
+async def page_tokens(c: Connection, user_id: str, after: After, limit: int) -> list[AccessToken]:
+    return rows(AccessToken, await c.fetch(sql.page_tokens, user_id, *after, limit))
 
 
 async def standing(c: Connection, ids: Collection[str], now: datetime) -> dict[str, Role]:
@@ -99,10 +103,10 @@ async def standing(c: Connection, ids: Collection[str], now: datetime) -> dict[s
     return {record["id"]: Role(record["role"]) for record in await c.fetch(sql.standing, list(ids), now)}
 
 
-async def revoke_all(c: Connection, name: str, now: datetime) -> None:
-    await c.execute(sql.revoke_sessions_of, name, now)
-    await c.execute(sql.revoke_tokens_of, name, now)
-    await c.execute(sql.drop_links, name)
+async def revoke_all(c: Connection, user_id: str, now: datetime) -> None:
+    await c.execute(sql.revoke_sessions_of, user_id, now)
+    await c.execute(sql.revoke_tokens_of, user_id, now)
+    await c.execute(sql.drop_links, user_id)
 
 
 def changed(status: str) -> int:

@@ -39,6 +39,7 @@ class Principal:
     name: str
     role: Role
     scopes: frozenset[Scope]
+    id: str = ""  # a person's; the operator and the system have none
     session_id: str | None = None
     token_id: str | None = None
     request_id: str | None = None
