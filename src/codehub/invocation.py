@@ -1,6 +1,6 @@
 """How a command of ours is typed on this machine. Asked by every hint that names one: messages, errors, pages.
 
-`make serve` puts no `codehub` on anybody's PATH, and a command about another data directory than the usual one has to
+`make serve` puts no `codehub` on the PATH, and a command about another data directory than the usual one has to
 say so. Found when this is loaded, by the process that a person started; roles that are forked from it keep it.
 """
 

@@ -28,7 +28,7 @@ def load_settings(role: str, check: Callable[[Settings], list[str]] | None = Non
 def allow_many_connections() -> None:
     """As many open files as we may have: every connection is one, and most systems begin with 1,024.
 
-    For the roles that people connect to. What the coordinator starts keeps the limit it would have without us.
+    For the roles that clients connect to. What the coordinator starts keeps the limit it would have without us.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

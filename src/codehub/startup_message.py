@@ -54,7 +54,7 @@ def _way_in(link: LoginLink, url: str) -> list[str]:
 
 
 def _terminal() -> TextIO | None:
-    """Where only whoever sits there reads along."""
+    """Where only the person who started us reads along."""
     return next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from codehub.embedded.datadir import DataDir
-from codehub.embedded.hands import change_hands
+from codehub.embedded.ownership import change_owner
 from codehub.runtimes.layout import Layout
 from codehub.system import accounts
 from codehub.system.accounts import ensure_account
@@ -139,10 +139,10 @@ def check(data: DataDir) -> None:
 
 
 def test_everything_changes_hands_once_and_no_link_is_followed(data: DataDir) -> None:
-    assert change_hands(data, NOW)
+    assert change_owner(data, NOW)
     check(data)
-    assert not change_hands(data, NOW)
-    assert not change_hands(data, None)
+    assert not change_owner(data, NOW)
+    assert not change_owner(data, None)
 
 
 def test_killed_anywhere_the_next_start_carries_on(data: DataDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_killed_anywhere_the_next_start_carries_on(data: DataDir, monkeypatch: p
     for allowed in range(100):  # each attempt gets one step further than the one before had
         steps = 1
         try:
-            change_hands(data, NOW)
+            change_owner(data, NOW)
         except KilledError:
             continue
         assert allowed > 10

@@ -77,7 +77,7 @@ def test_a_run_directory_of_somebody_else_is_refused(tmp_path: pathlib.Path) -> 
     data.root.mkdir()
     data.run.symlink_to(tmp_path)
     try:
-        with pytest.raises(StartError, match="belongs to somebody else"):
+        with pytest.raises(StartError, match="belongs to another user"):
             data.prepare(None)
     finally:
         data.run.unlink()

@@ -95,10 +95,10 @@ class Database:
             if not is_away(e):
                 raise
             if isinstance(e, asyncio.TimeoutError):
-                await self.distrust()
+                await self.expire_connections()
             raise UnavailableError(f"the database does not answer: {_reason(e)}") from e
 
-    async def distrust(self) -> None:
+    async def expire_connections(self) -> None:
         """One did not answer in time, so the others may hang as well: who comes next gets a new connection.
 
         Making one is bounded more tightly than a statement: while a server hangs, people wait seconds, not half a

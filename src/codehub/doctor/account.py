@@ -12,7 +12,7 @@ from codehub.doctor.model import Finding, fail, ok, warn
 from codehub.errors import StartError
 from codehub.settings import Settings
 from codehub.system.accounts import ADVICE
-from codehub.system.privileges import EVERYBODYS, Account, View, enter, needed_trees, service_account, view_for
+from codehub.system.privileges import FALLBACK, Account, View, enter, needed_trees, service_account, view_for
 
 TRY_SECONDS = 5.0
 
@@ -72,7 +72,7 @@ async def check(settings: Settings) -> Finding:
             f"{account.name} cannot run {sys.executable}: {result.last_line}",
             "Install CodeHub and Python where everybody can read them, for example below /opt.",
         )
-    if account.name == EVERYBODYS:
+    if account.name == FALLBACK:
         return warn(
             "service account",
             "`nobody` serves: whatever else runs under it can read the servers' passwords",

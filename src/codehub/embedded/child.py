@@ -23,7 +23,7 @@ class Child:
         self._process: Process | None = None
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
-        self.failures = 0  # lives in a row that were short
+        self.failures = 0  # runs in a row that were short
 
     @property
     def pid(self) -> int | None:

@@ -5,7 +5,7 @@ secrets/        generated passwords and the signing key; ours alone
 postgres/ redis/  the servers' data; the service account's alone
 run/            sockets, the ledger of children, metrics of this run
 log/            ours (codehub.log) and the servers' own
-account         whose the servers' data is (`hands`)
+account         whose the servers' data is (`ownership`)
 """
 
 import fcntl
@@ -190,12 +190,12 @@ def advice(error: OSError) -> str:
 
 
 def _own_folder(path: pathlib.Path, account: Account | None, mode: int) -> None:
-    """A real folder that belongs to us (or the account) and has this mode; one that somebody else made is refused."""
+    """A real folder that belongs to us (or the account) and has this mode; one that another user made is refused."""
     path.mkdir(mode=0o700, exist_ok=True)
     info = path.lstat()
-    # With an account it lies in a folder of ours: whoever has it got it from us, and may be the account of before.
+    # With an account it lies in a folder of ours, so that we gave it to its owner, who may be the account of before.
     if not stat.S_ISDIR(info.st_mode) or (account is None and info.st_uid != os.geteuid()):
-        raise StartError(f"{path} belongs to somebody else: remove it, or set CODEHUB_DATA_DIR")
+        raise StartError(f"{path} belongs to another user: remove it, or set CODEHUB_DATA_DIR")
     if account:
         os.chown(path, account.uid, account.gid)
     path.chmod(mode)

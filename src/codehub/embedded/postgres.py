@@ -57,7 +57,7 @@ async def ensure_cluster(data: DataDir, account: Account | None, view: View) -> 
     log = data.logs / "initdb.log"
     command = (
         *(str(binaries() / "initdb"), "-D", str(fresh), "-U", "codehub", "--pwfile", str(password)),
-        # Many rounds protect what people think up. This one is random, and every connection would pay for them.
+        # Many rounds protect passwords that a person chose. This one is random; every connection would pay for them.
         *("--auth=scram-sha-256", "-c", "scram_iterations=1"),
         *("-E", "UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"),
     )

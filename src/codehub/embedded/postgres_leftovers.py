@@ -4,9 +4,9 @@ Called before every start of the embedded PostgreSQL, by `postgres.server` and b
 whether one runs. The data directory is locked by our caller, so that no other CodeHub starts one meanwhile.
 
 PostgreSQL takes a lock file seriously as long as its pid can be signalled. That holds for a process that has been
-killed and that nobody has waited for yet, and after a reboot for any process that has got the same number: it would
-refuse to start in both cases. And it looks for processes of the earlier server only while there is a lock file to
-name them. So all of them are ended first, then the lock files of the dead are removed.
+killed and whose parent has not waited for it yet, and after a reboot for any process that has got the same number: it
+would refuse to start in both cases. And it looks for processes of the earlier server only while there is a lock file
+to name them. So all of them are ended first, then the lock files of the dead are removed.
 """
 
 import contextlib

@@ -12,7 +12,7 @@ from codehub.db import Database, migrate
 from codehub.embedded import postgres, postgres_leftovers, redis
 from codehub.embedded.child import Child
 from codehub.embedded.datadir import DataDir, InUseError
-from codehub.embedded.hands import change_hands
+from codehub.embedded.ownership import change_owner
 from codehub.errors import StartError
 from codehub.settings import Settings
 from codehub.system.accounts import ensure_account
@@ -49,7 +49,7 @@ class Servers:
         waits = []
         if storage.database_url is None:
             await postgres_leftovers.end(self._data, self._clock)
-        if change_hands(self._data, self.account):  # not in a thread: what is forked next wants there to be one
+        if change_owner(self._data, self.account):  # not in a thread: what is forked next wants there to be one
             log.info("Everything belongs to this account now", account=self.account.name if self.account else None)
         if storage.database_url is None:
             await postgres.ensure_cluster(self._data, self.account, self.view)
@@ -112,7 +112,7 @@ async def reachable(settings: Settings) -> AsyncIterator[Urls]:
     data = DataDir(storage.data_dir)
     try:
         lock = data.lock()
-    except InUseError:  # somebody serves: use what they run
+    except InUseError:  # an instance runs: use its servers
         yield Urls(storage.database_url or data.database_url, storage.redis_url or data.redis_url)
         return
     if data.is_new:

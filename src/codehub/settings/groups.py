@@ -1,6 +1,6 @@
 """The settings themselves, in frozen groups: each with its environment name, and its unit and reason as `help`.
 
-Read by `codehub.settings`, which everybody imports them from.
+Read by `codehub.settings`, which all other packages import them from.
 """
 
 import os
@@ -139,7 +139,10 @@ class AuthConfig:
         "CODEHUB_LOGIN_LINK_SECONDS", 86400, "A login link is good for so many seconds, once.", check=at_least(60)
     )
     token_days: int = setting(
-        "CODEHUB_TOKEN_DAYS", 90, "Days that an access token is good for when nobody says otherwise.", check=at_least(1)
+        "CODEHUB_TOKEN_DAYS",
+        90,
+        "Days that an access token is good for unless asked otherwise.",
+        check=at_least(1),
     )
 
 
@@ -187,8 +190,8 @@ class RuntimeConfig(ShareConfig):
     network_host_for: str = setting(
         "CODEHUB_NETWORK_HOST_FOR",
         "admins",
-        "Whose workspaces may run with `network = host`: admins, or everybody. Whoever does can reach what listens on "
-        "this machine's loopback, and other such workspaces.",
+        "Whose workspaces may run with `network = host`: admins, or everybody. Such a one can reach what listens on "
+        "this machine's loopback, and the others.",
         check=one_of("admins", "everybody"),
     )
     log_max_bytes: int = setting(
@@ -243,7 +246,7 @@ class LimitsConfig:
     max_shares_with_one: int = setting(
         "CODEHUB_MAX_SHARES_WITH_ONE",
         10,
-        "Workspaces that one person may share with one other, so that nobody's dashboard is filled unasked; for "
+        "Workspaces that one person may share with one other, so that no dashboard is filled unasked; for "
         "teachers ten times as many, for admins any number; 0 = no limit.",
         check=at_least(0),
     )
@@ -257,7 +260,7 @@ class LimitsConfig:
     max_streams: int = setting(
         "CODEHUB_MAX_STREAMS",
         800,
-        "Open event streams and followed logs in an API process; each holds one of the front door's connections to "
+        "Open event streams and followed logs in an API process; each holds one of the proxy's connections to "
         "it; 0 = no limit.",
         check=at_least(0),
     )
@@ -329,7 +332,7 @@ class CoordinatorConfig:
     ttl_interval: float = setting(
         "COORDINATOR_TTL_INTERVAL",
         60.0,
-        "Seconds between looks for workspaces that nobody uses any more.",
+        "Seconds between looks for workspaces that are not used any more.",
         check=at_least(0.1),
     )
     max_concurrent_starts: int = setting(
@@ -376,7 +379,7 @@ class ArchiveConfig:
     orphan_seconds: int = setting(
         "CODEHUB_ORPHAN_SECONDS",
         2 * 3600,
-        "Seconds that something must have been of no use to anybody before the garbage collection takes it.",
+        "Seconds that something must have been of no use before the garbage collection takes it.",
         check=at_least(0),
     )
     gc_interval: float = setting(

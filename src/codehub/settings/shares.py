@@ -20,7 +20,7 @@ class ShareConfig:
     cpus: float = setting(
         "CODEHUB_WORKSPACE_CPUS",
         max(1.0, (os.cpu_count() or 1) / 2),
-        "Cores that one workspace may use, also when nobody else wants them; 0 = no limit.",
+        "Cores that one workspace may use, also when no other wants them; 0 = no limit.",
         check=at_least(0),
     )
     cpu_weight: int = setting(

@@ -14,7 +14,7 @@ from codehub.system.privileges import Account
 
 BACKLOG = 2048
 LOOPBACKS = ("127.0.0.1", "::1")
-# The machine has no such address, mostly because it has no IPv6: then nobody else can listen on it either.
+# The machine has no such address, mostly because it has no IPv6: then no other program can listen on it either.
 ABSENT = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT}
 HOSTS = "take 127.0.0.1 for this machine alone, 0.0.0.0 for every network it is in"
 ATTEMPTS = 20  # at a port that is free on every address
@@ -47,7 +47,7 @@ def open_sockets(settings: Settings) -> list[socket.socket]:
 def addresses(address: str) -> list[str]:
     """Everywhere to listen for this one: browsers try one loopback and then the other for the same name.
 
-    Without us, any program on this machine could listen on the second one, and would get people's cookies.
+    Without us, any program on this machine could listen on the second one, and would get users' cookies.
     """
     parsed = ip_address(address.partition("%")[0])
     others = LOOPBACKS if parsed.is_loopback else ("::1",) if address == "0.0.0.0" else ()
@@ -133,7 +133,7 @@ def _close(sockets: Iterable[socket.socket]) -> None:
 
 
 def open_unix_socket(path: pathlib.Path, account: Account | None) -> socket.socket:
-    """Where the API listens for the front door, in a folder that nobody else may enter."""
+    """Where the API listens for the proxy, in a folder that no other account may enter."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(path))

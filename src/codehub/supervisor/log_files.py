@@ -1,6 +1,6 @@
 """Keeps the files in the data directory's `log` folder bounded. A task of `supervisor.serve`.
 
-Whoever writes to one goes on writing to the same file: roles cannot open another one, and servers do not know that
+Processes that write to one go on writing to the same file: roles cannot open another one, and servers do not know that
 there is one. So a file that has become long is copied to `NAME.log.1` and emptied.
 """
 
@@ -27,7 +27,7 @@ def shorten_all(folder: pathlib.Path) -> None:
 
 
 def shorten(path: pathlib.Path, max_bytes: int) -> None:
-    """No line of ours is lost: it is written while nobody holds this lock (see `codehub.logs`)."""
+    """No line of ours is lost: its writer waits for this lock (see `codehub.logs`)."""
     if path.stat().st_size <= max_bytes:
         return
     copy = path.with_suffix(".log.1")

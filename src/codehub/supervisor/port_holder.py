@@ -35,7 +35,7 @@ def _listening(port: int) -> dict[str, str]:
 
 
 def _pids() -> list[str]:
-    """The oldest first: whoever opened a socket is older than the children that were forked with it."""
+    """The oldest first: the process that opened a socket is older than the children that were forked with it."""
     names = [name for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 (names, not paths)
     found = [(identity.started, name) for name in names if (identity := Identity.of(int(name)))]
     return [name for _, name in sorted(found)]

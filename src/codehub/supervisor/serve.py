@@ -29,7 +29,7 @@ from codehub.system.processes import Ledger
 log = logs.get()
 READY_SECONDS = 60.0
 SETTLE_SECONDS = 0.5  # after which the proxy has read what was sent to it before the stop
-# Who needs root's rights when we have them: only what starts other people's programs.
+# Which roles need root's rights when we have them: only the one that starts users' programs.
 PRIVILEGED_ROLES = {"coordinator"}
 METRICS_DIR = "PROMETHEUS_MULTIPROC_DIR"  # named before anything that counts is loaded: see `codehub.metrics`
 
@@ -45,7 +45,7 @@ class Roles:
 
 
 def base_url(settings: Settings, listener: socket.socket) -> str:
-    """Where people reach us."""
+    """Where users reach us."""
     if settings.server.public_url:
         return settings.server.public_url.rstrip("/")
     host, port = listener.getsockname()[:2]
@@ -68,22 +68,22 @@ class Supervisor:
         self._sockets: list[socket.socket] = []
 
     async def start(self) -> tuple[Urls, str]:
-        """Bring everything up, in order; returns the servers' URLs and the address people use."""
+        """Bring everything up, in order; returns the servers' URLs and the address that users open."""
         if left := self._ledger.end_leftovers():
             log.info("Ended what an earlier run had left behind", processes=left)
-        doors = open_sockets(self._settings)
-        inner = open_unix_socket(self._data.api_socket, self._servers.account)
-        self._sockets = [*doors, inner]
+        public = open_sockets(self._settings)
+        internal = open_unix_socket(self._data.api_socket, self._servers.account)
+        self._sockets = [*public, internal]
         self._fresh_metrics()
         urls, _ = await asyncio.gather(self._servers.start(), self._load())
         await self._migrate(urls)
-        url = base_url(self._settings, doors[0])
-        listeners = {"proxy": doors, "api": [inner]}
+        url = base_url(self._settings, public[0])
+        listeners = {"proxy": public, "api": [internal]}
         for role in self._roles.run:
             child = Child(self._role(role, listeners.get(role, []), urls), self._ledger, self._clock)
             child.start()
             self._children.append(child)
-        await self._wait_ready(doors[0])
+        await self._wait_ready(public[0])
         self._data.note_url(url)
         return urls, url
 
@@ -132,16 +132,16 @@ class Supervisor:
             stop_seconds=self._settings.server.drain_seconds + 5,
         )
 
-    async def _wait_ready(self, door: socket.socket) -> None:
+    async def _wait_ready(self, listener: socket.socket) -> None:
         """Until the API answers `/readyz`. A role that keeps dying has said why in its own log line."""
         deadline = self._clock.monotonic() + READY_SECONDS
-        while not await self._is_ready(door):
+        while not await self._is_ready(listener):
             if self._clock.monotonic() > deadline or any(role.failures >= 5 for role in self._children):
                 raise StartError(f"the API does not become ready; {self._data.log_file} says why")
             await self._clock.sleep(0.05)
 
-    async def _is_ready(self, door: socket.socket) -> bool:
-        host, port = door.getsockname()[:2]
+    async def _is_ready(self, listener: socket.socket) -> bool:
+        host, port = listener.getsockname()[:2]
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         try:
             async with asyncio.timeout(5):

@@ -1,7 +1,7 @@
 """An account of our own for servers, API and proxy: made when root starts CodeHub for the first time.
 
-`nobody` is everybody's: what else runs under it could read what the servers may. Whoever holds the data directory calls
-this before anything is started; all others ask `privileges.service_account`, which only looks.
+`nobody` is shared: what else runs under it could read what the servers may. The process that holds the data directory
+calls this before anything is started; all others ask `privileges.service_account`, which only looks.
 """
 
 import grp
@@ -15,14 +15,14 @@ from codehub import logs
 from codehub.system.privileges import OWN, Account, service_account
 
 log = logs.get()
-SECONDS = 30.0  # it waits for whoever else writes /etc/passwd
+SECONDS = 30.0  # it waits for other programs that write /etc/passwd
 PLACES = f"{os.defpath}:/usr/sbin:/sbin"
 NO_SHELLS = ("/usr/sbin/nologin", "/sbin/nologin", "/bin/false")
 ADVICE = "useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin codehub"
 
 
 def ensure_account(wanted: str | None, own: str = OWN) -> Account | None:
-    """As `service_account`, after trying to make our own where root has none. Nobody can log in to it."""
+    """As `service_account`, after trying to make our own where root has none. There is no way to log in to it."""
     if os.geteuid() == 0 and wanted is None and not _exists(own) and (problem := _make(own)) and not _exists(own):
         log.warning("No account of our own could be made, `nobody` takes its place", problem=problem, try_this=ADVICE)
     return service_account(wanted, own)
@@ -37,7 +37,7 @@ def _exists(name: str) -> bool:
 
 
 def _has_empty_group(name: str) -> bool:
-    """Left behind by an account that was removed. One with people in it is not ours: they would reach our sockets."""
+    """Left behind by an account that was removed. One with members is not ours: they would reach our sockets."""
     try:
         return not grp.getgrnam(name).gr_mem
     except KeyError:

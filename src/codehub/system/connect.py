@@ -1,6 +1,6 @@
 """Connecting to an IDE, safely: its user owns the socket's directory, and could put anything in the socket's place.
 
-A link there, to another workspace's socket or to the database's, would make whoever connects reach it in their stead.
+A link there, to another workspace's socket or to the database's, would make the client that connects reach it instead.
 So the socket is opened without following links, looked at, and connected to by the descriptor. Used by
 `runtimes.connect` and by the proxy.
 """

@@ -29,7 +29,7 @@ NOT_FOUND = 127  # as a shell would say it
 
 @dataclass(frozen=True)
 class Spec:
-    """Everything about a child that does not change between its lives."""
+    """Everything about a child that does not change when it is started again."""
 
     name: str
     program: tuple[str, ...] | Callable[[], None]  # a command, or what to do in a copy of this process
@@ -41,7 +41,7 @@ class Spec:
     log_file: pathlib.Path | None = None  # None: the supervisor's own output
     stop_signal: int = signal.SIGTERM
     stop_seconds: float = 15.0
-    before: Callable[[], Awaitable[None]] | None = None  # clears what an earlier life left in the way
+    before: Callable[[], Awaitable[None]] | None = None  # clears what an earlier run left in the way
 
 
 class Process:
@@ -122,7 +122,7 @@ def _live(spec: Spec, parent: int, mask: set[int | signal.Signals]) -> NoReturn:
 
 
 def _forget_signals() -> None:
-    """As in a new process: whoever wants to hear of them says so."""
+    """As in a new process: a role that handles them says so itself."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

@@ -55,7 +55,7 @@ def setns(fd: int, kind: int = 0) -> None:
 
 
 def owning_user_namespace(fd: int) -> int:
-    """The user namespace that a namespace belongs to: whoever wants in needs rights in that one."""
+    """The user namespace that a namespace belongs to: to enter it takes rights in that one."""
     return fcntl.ioctl(fd, NS_GET_USERNS)
 
 

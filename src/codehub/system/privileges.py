@@ -2,7 +2,7 @@
 
 Called by `embedded.child` in the child, between fork and exec. When a tree the child needs lies below a directory
 its account may not enter (an interpreter or a checkout in root's home), the child gets a mount namespace in which that
-directory shows the needed trees and nothing else. Nobody's permissions are changed.
+directory shows the needed trees and nothing else. No permissions are changed.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from codehub.errors import StartError
 from codehub.system import kernel
 
-OWN, EVERYBODYS = "codehub", "nobody"  # `accounts` makes the first
+OWN, FALLBACK = "codehub", "nobody"  # `accounts` makes the first
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def service_account(wanted: str | None, own: str = OWN) -> Account | None:
     """The account for servers, API and proxy, as far as there is one: only root has one to give."""
     if os.geteuid() != 0:
         return None
-    for name in [wanted] if wanted else [own, EVERYBODYS]:
+    for name in [wanted] if wanted else [own, FALLBACK]:
         try:
             entry = pwd.getpwnam(name)
         except KeyError:

@@ -54,7 +54,7 @@ async def _database(request: Request) -> str:
         async with asyncio.timeout(PROBE_SECONDS), database.connection() as c:
             await migrate.require_current(c)
     except TimeoutError:
-        await database.distrust()
+        await database.expire_connections()
         return "no answer in time"
     except CodeHubError as e:
         return redact_text(e.detail)

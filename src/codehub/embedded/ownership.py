@@ -20,7 +20,7 @@ from codehub.system.privileges import Account
 NOTE = "account"  # below the data directory: whose everything is
 
 
-def change_hands(data: DataDir, account: Account | None) -> bool:
+def change_owner(data: DataDir, account: Account | None) -> bool:
     """Whether there was anything to look at. Nothing may run on these folders meanwhile but workspaces."""
     whose = f"{account.uid}:{account.gid}\n" if account else ""
     note = data.root / NOTE
