@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -166,3 +167,9 @@ async def test_the_memory_of_a_role_is_closed_to_others_of_the_account_it_was_gi
     who, *told = (tmp_path / "log").read_text().splitlines()
     assert int(who) == (account.uid if account else os.geteuid())
     assert ("open" in told) is (account is None)
+
+
+def test_the_supervisor_loads_no_counters_before_it_has_named_their_folder() -> None:
+    """They choose between memory and files once, when they are loaded; in memory each role has only its own."""
+    look = "import sys; from codehub.supervisor import preflight, serve; sys.exit('codehub.metrics' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", look], check=False).returncode == 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from codehub import logs, metrics
+from codehub import logs
 from codehub.clock import Clock
 from codehub.db.pool import AWAY
 
@@ -48,6 +48,8 @@ class Listener:
             except (*AWAY, asyncpg.PostgresError) as e:
                 log.warning("Listener lost the database", error=str(e), retry_in=pause)
             except Exception:  # a subscriber's mistake may not end it for all of them
+                from codehub import metrics  # noqa: PLC0415 (the supervisor loads this before it names their folder)
+
                 metrics.LOOP_TICKS.labels("listener", "failed").inc()
                 log.exception("The listener failed, and begins again", retry_in=pause)
             await self._clock.sleep(pause)
