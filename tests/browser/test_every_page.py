@@ -25,10 +25,12 @@ from codehub.web import entry_pages
 from codehub.web.app import create_app
 from codehub.web.services import Services
 from codehub.wiring.api import open_services
+from codehub.workspaces import history
 from codehub.workspaces.admission import NoPlace, OwnLimit, Running, admitted
 from codehub.workspaces.model import Desired, Workspace
 from codehub.workspaces.service import NewWorkspace
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
+from tests.i18n.test_sentences import every_data
 from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving
 
@@ -79,6 +81,7 @@ async def gallery(settings: Settings, clock: ManualClock) -> AsyncIterator[Galle
         ids = await furnish(services, clock)
         await clock.advance(2)
         await share(services, ids)
+        await tell_everything(services, ids["Final project"])
         app = create_app(services)
         app.add_api_route("/entry/{kind}", entry_page, include_in_schema=False)
         app.state.ids = ids
@@ -113,6 +116,18 @@ async def share(services: Services, ids: Mapping[str, str]) -> None:
     await services.entering.arrive("jun", ids["Week 3: Recursion"])
     made = admitted(await services.workspaces.create(jun, NewWorkspace("Group work", "terminal", Desired.STANDBY)))
     await services.entering.share(jun, made.id, "mina")
+
+
+async def tell_everything(services: Services, id_: str) -> None:
+    """A line of every code in one history."""
+    add = (
+        "INSERT INTO workspace_history (workspace_id, at, actor, code, data, to_state, took_seconds)"
+        " VALUES ($1, $2, 'mina', $3, $4, 'STANDBY', 61)"
+    )
+    async with services.database.connection() as c:
+        for code, kind in history.CODES.items():
+            data = every_data(history.names(kind))[0]
+            await c.execute(add, id_, services.clock.now(), code, data)
 
 
 HOME: dict[str, Any] = {"home_url": "http://localhost:1/"}
@@ -163,6 +178,7 @@ def pages_of(gallery: Gallery) -> dict[str, str]:
         "deleted": f"/?at={ids['Old notes']}&done=deleted",
         "wrong-details": f"/workspaces/{ids['Chatbot']}",
         "details": f"/workspaces/{ids['Week 3: Recursion']}",
+        "history": f"/workspaces/{ids['Final project']}",
         "log": f"/workspaces/{ids['Week 3: Recursion']}/log",
         "trashed": f"/workspaces/{ids['Old notes']}",
         **{f"entry-{kind}": f"/entry/{kind}" for kind in ENTRIES},

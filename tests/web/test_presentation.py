@@ -10,7 +10,7 @@ import pytest
 
 from codehub.i18n.locales import Locale, zone
 from codehub.web import entry_pages, history_view, presentation, texts
-from codehub.web.presentation import Look
+from codehub.web.presentation import Badge
 from codehub.workspaces import rules
 from codehub.workspaces.model import Desired, Health, HistoryEntry, Observed, Operation, Phase, Reason, Workspace
 from tests.web.rows import workspace
@@ -30,7 +30,7 @@ EVERY_STATE = [
 def test_every_state_there_is_has_its_words_and_a_way_on(locale: Locale) -> None:
     for w in EVERY_STATE:
         assert locale.say(f"state_{presentation.state(w)}")
-        assert presentation.SIGNS[presentation.look(w)]
+        assert presentation.SIGNS[presentation.badge(w)]
         assert presentation.now_line(w, locale, NOW, position=2)
         if w.deleted_at is None:
             assert presentation.primary(w), w
@@ -49,23 +49,23 @@ def test_what_is_offered_is_not_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "look", "text", "verb"),
+    ("changes", "badge", "text", "verb"),
     [
-        ({"observed_status": Observed.RUNNING}, Look.RUNNING, "do_open", ""),
-        ({"observed_status": Observed.STANDBY, "desired_state": Desired.STANDBY}, Look.ASLEEP, "do_wake", ""),
-        ({"observed_status": Observed.STANDBY, "operation": Operation.STARTING}, Look.MOVING, "do_open_later", ""),
-        ({"observed_status": Observed.STANDBY, "desired_state": Desired.RUNNING}, Look.MOVING, "do_open_later", ""),
-        ({"observed_status": Observed.RUNNING, "operation": Operation.STOPPING}, Look.MOVING, "do_wake_again", ""),
-        ({"desired_state": Desired.ARCHIVED, "archive_key": "k"}, Look.STORED, "do_restore", "start"),
-        ({"desired_state": Desired.STANDBY, "archive_key": None}, Look.NEW, "do_begin", "start"),
-        ({"observed_status": Observed.STANDBY, "health_status": Health.ERROR}, Look.WRONG, "do_details", ""),
-        ({"deleted_at": NOW, "observed_status": Observed.DELETED}, Look.TRASH, "do_undelete", "undelete"),
+        ({"observed_status": Observed.RUNNING}, Badge.RUNNING, "do_open", ""),
+        ({"observed_status": Observed.STANDBY, "desired_state": Desired.STANDBY}, Badge.ASLEEP, "do_wake", ""),
+        ({"observed_status": Observed.STANDBY, "operation": Operation.STARTING}, Badge.MOVING, "do_open_later", ""),
+        ({"observed_status": Observed.STANDBY, "desired_state": Desired.RUNNING}, Badge.MOVING, "do_open_later", ""),
+        ({"observed_status": Observed.RUNNING, "operation": Operation.STOPPING}, Badge.MOVING, "do_wake_again", ""),
+        ({"desired_state": Desired.ARCHIVED, "archive_key": "k"}, Badge.STORED, "do_restore", "start"),
+        ({"desired_state": Desired.STANDBY, "archive_key": None}, Badge.NEW, "do_begin", "start"),
+        ({"observed_status": Observed.STANDBY, "health_status": Health.ERROR}, Badge.WRONG, "do_details", ""),
+        ({"deleted_at": NOW, "observed_status": Observed.DELETED}, Badge.TRASH, "do_undelete", "undelete"),
     ],
 )
-def test_the_one_button_changes_with_the_state(changes: dict[str, Any], look: Look, text: str, verb: str) -> None:
+def test_the_one_button_changes_with_the_state(changes: dict[str, Any], badge: Badge, text: str, verb: str) -> None:
     w = workspace(**changes)
     action = presentation.primary(w)
-    assert presentation.look(w) is look
+    assert presentation.badge(w) is badge
     assert action is not None
     assert (action.text, action.verb) == (text, verb)
 

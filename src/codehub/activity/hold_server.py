@@ -22,7 +22,7 @@ from codehub.auth.signing import Signer
 from codehub.clock import Clock
 from codehub.coordinator.leader import Lease
 from codehub.errors import CodeHubError, ForbiddenError, InvalidRequestError
-from codehub.workspaces import idle_store
+from codehub.workspaces import idle_store, rules
 from codehub.workspaces.model import Workspace
 
 log = logs.get()
@@ -62,11 +62,11 @@ def parse(signer: Signer, line: bytes) -> Hold:
 
 
 class Holds:
-    def __init__(self, lease: Lease, clock: Clock, signer: Signer, max_seconds: float) -> None:
+    def __init__(self, lease: Lease, clock: Clock, signer: Signer, max_seconds: int) -> None:
         self._lease = lease
         self._clock = clock
         self._signer = signer
-        self._longest = timedelta(seconds=max_seconds)
+        self._max_seconds = max_seconds
         self._open: Counter[int] = Counter()  # connections by their user
 
     def provide(self, w: Workspace) -> Mapping[str, str]:
@@ -76,7 +76,7 @@ class Holds:
     async def keep_awake(self, hold: Hold) -> datetime:
         """Until when it is: as far as the operator allows."""
         now = self._clock.now()
-        until = now + min(timedelta(seconds=hold.seconds), self._longest)
+        until = rules.keep_awake_until(now + timedelta(seconds=hold.seconds), now, self._max_seconds)
         async with self._lease.transaction() as c:
             held = await idle_store.keep_awake(c, hold.workspace_id, hold.op_id, until, hold.reason, now)
         if held is None or held.keep_awake_until is None:

@@ -98,7 +98,7 @@ def restore(
 def _files(settings: Settings) -> Files:
     storage = settings.storage
     runtime = ProcessRuntime(storage.data_dir, settings.runtime, service_account(settings.server.user), SystemClock())
-    return Files(runtime, open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}"))
+    return Files(runtime, open_store(storage.object_store_url))
 
 
 def _refuse_while_serving(settings: Settings) -> None:

@@ -64,7 +64,7 @@ async def _finder(settings: Settings, urls: Urls) -> AsyncIterator[Finder]:
         runtime = ProcessRuntime(
             storage.data_dir, settings.runtime, service_account(settings.server.user), SystemClock()
         )
-        objects = open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}")
+        objects = open_store(storage.object_store_url)
         yield Finder(database, runtime, objects, settings.archives)
     finally:
         await database.close()

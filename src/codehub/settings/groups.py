@@ -109,6 +109,11 @@ class StorageConfig:
         "CODEHUB_DATABASE_POOL_SIZE", 10, "Database connections of one process, at most.", check=between(2, 500)
     )
 
+    @property
+    def object_store_url(self) -> str:
+        """Where archives are: the one that was set, or the default below the data directory."""
+        return self.archive_url or f"file://{self.data_dir / 'archives'}"
+
 
 @dataclass(frozen=True)
 class AuthConfig:

@@ -25,14 +25,15 @@ from codehub.web import dashboard_view
 from codehub.web.forms import Form, Posted
 from codehub.web.rendering import render
 from codehub.web.services import Services, services_of
+from codehub.workspaces import rules
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import OperationInProgressError
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import Details, NewWorkspace
 
 router = APIRouter(include_in_schema=False)
-PATIENCE_SECONDS, PAUSE_SECONDS = 8.0, 0.25  # how long a request waits for the operation before it
-KEEP_AWAKE = timedelta(hours=1)
+BUSY_SECONDS, PAUSE_SECONDS = 8.0, 0.25  # how long a request waits for the operation before it
+KEEP_AWAKE_FOR = timedelta(hours=1)  # by one click
 LOG_BYTES = 65536
 NAME_LENGTH = 100
 ONCE_SECONDS = 3600  # how long a form that was sent is remembered
@@ -80,12 +81,12 @@ async def show(request: Request, caller: Principal) -> Response:
 @router.get("/workspaces/{id}")
 async def show_one(request: Request, caller: Person, id: str) -> Response:  # noqa: A002
     reader = dashboard_view.Reader(request, caller)
-    sheet = await reader.sheet(id)
+    detail = await reader.detail(id)
     return render(
         request,
         "workspace.html",
         caller=caller,
-        sheet=sheet,
+        detail=detail,
         now=reader.now,
         problem=reader.problem(),
         done=request.query_params.get("done"),
@@ -147,7 +148,7 @@ async def do(request: Request, caller: Person, id: str, verb: str, form: Posted)
     then = form.get("then", "")
     back = {"page": f"/workspaces/{id}", "everybody": "/?everybody=1"}.get(then, "/")
     try:
-        await _patiently(services, lambda: act(services, caller, id, form))
+        await _retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:
         return _back(back, at=id, problem=_code(e))
     if then == "open":
@@ -155,9 +156,9 @@ async def do(request: Request, caller: Person, id: str, verb: str, form: Posted)
     return _back("/" if verb in {"delete", "purge"} and then == "page" else back, at=id, done=DONE.get(verb))
 
 
-async def _patiently(services: Services, act: Callable[[], Awaitable[Any]]) -> None:
+async def _retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]]) -> None:
     """Operations are not interrupted, so a click that comes during one waits for its end, within bounds."""
-    deadline = services.clock.monotonic() + PATIENCE_SECONDS
+    deadline = services.clock.monotonic() + BUSY_SECONDS
     while True:
         try:
             admitted(await act())
@@ -201,8 +202,8 @@ def _wish(wanted: Desired) -> Act:
 
 
 async def _keep_awake(services: Services, caller: Principal, id_: str, _form: Form) -> None:
-    longest = timedelta(seconds=services.settings.limits.max_keep_awake_seconds)
-    until = services.clock.now() + min(KEEP_AWAKE, longest)
+    now, most = services.clock.now(), services.settings.limits.max_keep_awake_seconds
+    until = rules.keep_awake_until(now + KEEP_AWAKE_FOR, now, most)
     await services.workspaces.change(caller, id_, Details(keep_awake_until=until))
 
 
@@ -219,10 +220,6 @@ async def _purge(services: Services, caller: Principal, id_: str, form: Form) ->
     if form.get("sure") != "yes":
         raise InvalidRequestError("say that you are sure", field="sure")
     await services.workspaces.delete(caller, id_, purge=True)
-
-
-async def _restore(services: Services, caller: Principal, id_: str, form: Form) -> Any:
-    return await services.workspaces.restore(caller, id_, form.get("archive_key", ""))
 
 
 async def _share(services: Services, caller: Principal, id_: str, form: Form) -> None:

@@ -1,6 +1,6 @@
 """Gathers what the dashboard's pages show: cards of workspaces, the trash, kinds to choose from, a workspace's history.
 
-Reads through the services and words it with `describe`; `dashboard` hands the result to the templates.
+Reads through the services and words it with `presentation`; `dashboard` hands the result to the templates.
 """
 
 import re
@@ -33,7 +33,7 @@ CURSOR = re.compile(r"[0-9]{1,17}\.[a-z0-9-]{1,63}")
 @dataclass(frozen=True)
 class Card:
     w: Workspace
-    look: presentation.Look
+    badge: presentation.Badge
     sign: str
     state: str
     now: str
@@ -69,7 +69,7 @@ class Board:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Detail:
     """One workspace in full."""
 
     card: Card
@@ -130,16 +130,17 @@ class Reader:
 
     def card(self, w: Workspace, position: int | None = None) -> Card:
         template = self.services.templates.find(w.template)
-        look, mine = presentation.look(w), w.owner == self.caller.name
+        badge, mine = presentation.badge(w), w.owner == self.caller.name
+        bar = presentation.progress(w)
         trash_seconds = self.services.settings.archives.trash_seconds
         return Card(
             w=w,
-            look=look,
-            sign=presentation.SIGNS[look],
+            badge=badge,
+            sign=presentation.SIGNS[badge],
             state=self.locale.say(f"state_{presentation.state(w)}"),
             now=presentation.now_line(w, self.locale, self.now, position=position, trash_seconds=trash_seconds),
             next=presentation.next_line(w, self.locale, self.now, self.services.timetable.sleeps_at(w)),
-            bar=presentation.progress(w) if look is presentation.Look.MOVING and presentation.progress(w)[1] else None,
+            bar=bar if badge is presentation.Badge.MOVING and bar[1] else None,
             kind=template.title if template else w.template,
             mark=template.activity_profile if template else "plain",
             primary=presentation.primary(w),
@@ -176,14 +177,14 @@ class Reader:
         others = (self.locale.say("board_next_name", n=n) for n in range(2, len(names) + 3))
         return next(name for name in (first, *others) if name not in names)
 
-    async def sheet(self, id_: str) -> Sheet:
+    async def detail(self, id_: str) -> Detail:
         services, caller = self.services, self.caller
         w = await services.workspaces.get(caller, id_)
         keep = services.settings.archives.restore_points
         points = await services.workspaces.restore_points(caller, id_, keep=keep, before=None, limit=POINTS)
         history = await services.workspaces.history(caller, id_, before=2**62, limit=HISTORY_LINES)
-        wrong = presentation.look(w) is presentation.Look.WRONG
-        return Sheet(
+        wrong = presentation.badge(w) is presentation.Badge.WRONG
+        return Detail(
             card=await self._placed(w),
             trouble=presentation.trouble(w, self.locale) if wrong else None,
             shares=await services.entering.shares(caller, id_, after="", limit=SHARES),

@@ -1,4 +1,4 @@
-"""A workspace in words: how it looks, what it does now, what comes next, what went wrong, what can be done. Pure.
+"""A workspace in words: its badge, what it does now, what comes next, what went wrong, what can be done. Pure.
 
 `dashboard` puts it on cards and pages, `entry_pages` on the pages before a workspace opens.
 """
@@ -14,8 +14,8 @@ RISING = {Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING}
 FALLING = {Operation.STOPPING, Operation.ARCHIVING}
 
 
-class Look(StrEnum):
-    """Colour and sign of the pill; the word stands beside it."""
+class Badge(StrEnum):
+    """Colour and sign of a workspace's state; the word stands beside it."""
 
     RUNNING = "running"
     ASLEEP = "asleep"
@@ -27,13 +27,13 @@ class Look(StrEnum):
 
 
 SIGNS = {"running": "●", "asleep": "☾", "stored": "▣", "new": "○", "wrong": "▲", "moving": "◐", "trash": "▽"}
-LOOKS = {
-    Phase.RUNNING: Look.RUNNING,
-    Phase.STANDBY: Look.ASLEEP,
-    Phase.ARCHIVED: Look.STORED,
-    Phase.PENDING: Look.NEW,
-    Phase.ERROR: Look.WRONG,
-    Phase.DELETED: Look.TRASH,
+BADGES = {
+    Phase.RUNNING: Badge.RUNNING,
+    Phase.STANDBY: Badge.ASLEEP,
+    Phase.ARCHIVED: Badge.STORED,
+    Phase.PENDING: Badge.NEW,
+    Phase.ERROR: Badge.WRONG,
+    Phase.DELETED: Badge.TRASH,
 }
 
 
@@ -43,19 +43,19 @@ def waits(w: Workspace) -> bool:
     return w.operation is Operation.NONE and w.desired_state is Desired.RUNNING and not_there and not w.deleted_at
 
 
-def look(w: Workspace) -> Look:
+def badge(w: Workspace) -> Badge:
     if w.deleted_at and w.operation is Operation.NONE:
-        return Look.TRASH
+        return Badge.TRASH
     if w.operation is not Operation.NONE or waits(w):
-        return Look.MOVING
-    return LOOKS[w.phase]
+        return Badge.MOVING
+    return BADGES[w.phase]
 
 
 def state(w: Workspace) -> str:
     """The part of the text keys that names it: `state_…`, `now_…`."""
     if w.operation is not Operation.NONE:
         return "deleting" if w.deleted_at else w.operation.lower()
-    return "waiting" if waits(w) else look(w).value
+    return "waiting" if waits(w) else badge(w).value
 
 
 def is_rising(w: Workspace) -> bool:
@@ -106,7 +106,7 @@ def progress(w: Workspace) -> tuple[int, int]:
 
 
 def next_line(w: Workspace, locale: Locale, now: datetime, sleeps_at: datetime | None) -> str | None:
-    if look(w) is not Look.RUNNING:
+    if badge(w) is not Badge.RUNNING:
         return None
     if w.keep_awake_until and w.keep_awake_until > now:
         until = locale.time(max(w.keep_awake_until, sleeps_at or now), now)
@@ -185,36 +185,36 @@ class Action:
 
 
 PRIMARY = {
-    Look.RUNNING: Action("do_open"),
-    Look.ASLEEP: Action("do_wake"),
-    Look.STORED: Action("do_restore", "start"),
-    Look.NEW: Action("do_begin", "start"),
-    Look.WRONG: Action("do_details", opens=False),
-    Look.TRASH: Action("do_undelete", "undelete", opens=False),
+    Badge.RUNNING: Action("do_open"),
+    Badge.ASLEEP: Action("do_wake"),
+    Badge.STORED: Action("do_restore", "start"),
+    Badge.NEW: Action("do_begin", "start"),
+    Badge.WRONG: Action("do_details", opens=False),
+    Badge.TRASH: Action("do_undelete", "undelete", opens=False),
 }
 
 
 def primary(w: Workspace) -> Action | None:
     """The one thing most people want now."""
-    if look(w) is not Look.MOVING:
-        return PRIMARY[look(w)]
+    if badge(w) is not Badge.MOVING:
+        return PRIMARY[badge(w)]
     if w.deleted_at:
         return None
     return Action("do_open_later") if is_rising(w) else Action("do_wake_again")
 
 
-MENUS: dict[Look, tuple[str, ...]] = {
-    Look.RUNNING: ("stop", "archive", "delete"),
-    Look.ASLEEP: ("start", "archive", "delete"),
-    Look.STORED: ("start", "delete"),
-    Look.NEW: ("start", "delete"),
-    Look.WRONG: ("delete",),
+MENUS: dict[Badge, tuple[str, ...]] = {
+    Badge.RUNNING: ("stop", "archive", "delete"),
+    Badge.ASLEEP: ("start", "archive", "delete"),
+    Badge.STORED: ("start", "delete"),
+    Badge.NEW: ("start", "delete"),
+    Badge.WRONG: ("delete",),
 }
 
 
 def menu(w: Workspace) -> tuple[str, ...]:
     """The other verbs. While something is under way nothing else can be asked for."""
-    return MENUS.get(look(w), ())
+    return MENUS.get(badge(w), ())
 
 
 def has_files(w: Workspace) -> bool:

@@ -45,7 +45,7 @@ class Coordinator:
         storage = settings.storage
         self._account = account = service_account(settings.server.user)
         self._runtime: Runtime = ProcessRuntime(storage.data_dir, settings.runtime, account, clock)
-        self._objects: ObjectStore = open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}")
+        self._objects: ObjectStore = open_store(storage.object_store_url)
         self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
         self._timetable = Timetable(settings.ttl, settings.activity, self._templates)
         assert storage.redis_url  # noqa: S101 (checked by `run`)

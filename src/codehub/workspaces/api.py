@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -21,7 +21,7 @@ from codehub.i18n.locales import Locale
 from codehub.policy.model import Principal
 from codehub.runtimes.base import Runtime
 from codehub.settings import Settings
-from codehub.workspaces import history
+from codehub.workspaces import history, rules
 from codehub.workspaces.access import Entering
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, HistoryEntry, Phase, Workspace
@@ -168,9 +168,9 @@ def _details(named: dict[str, Any]) -> Details:
 
 
 def _as_far_as_allowed(request: Request, until: datetime) -> datetime:
-    """The operator's bound; the answer says until when it really is."""
-    longest = timedelta(seconds=provide.get(request, Settings).limits.max_keep_awake_seconds)
-    return min(until, provide.get(request, Clock).now() + longest)
+    """The answer says until when it really is."""
+    limits = provide.get(request, Settings).limits
+    return rules.keep_awake_until(until, provide.get(request, Clock).now(), limits.max_keep_awake_seconds)
 
 
 @router.delete("/workspaces/{id}", status_code=202, responses=documented(404, 409))

@@ -82,7 +82,7 @@ def download(
         form = "tar.zst" if output and output.name.endswith(".zst") else "tar.gz"
         _, source = await services.workspaces.download_source(operator(), w.id, point)
         storage = services.settings.storage
-        store = open_store(storage.archive_url or f"file://{storage.data_dir / 'archives'}")
+        store = open_store(storage.object_store_url)
         pieces = Downloads(services.runtime, store, services.clock, 1).pieces(
             Order(w.id, source, form, operator().name)
         )

@@ -398,6 +398,11 @@ def desired_after_undelete(w: Workspace) -> Desired:
     return Desired.STANDBY if has_volume else Desired.ARCHIVED
 
 
+def keep_awake_until(wanted: datetime, now: datetime, max_seconds: int) -> datetime:
+    """As long as was asked for, and no longer than the operator allows (`CODEHUB_MAX_KEEP_AWAKE_SECONDS`)."""
+    return min(wanted, now + timedelta(seconds=max_seconds))
+
+
 MOVING_FILES = frozenset({Operation.PROVISIONING, Operation.RESTORING, Operation.ARCHIVING, Operation.DELETING})
 
 
