@@ -99,8 +99,8 @@ def test_every_state_that_is_found_has_its_word(phase: Phase) -> None:
 
 def test_in_korean_a_sentence_reads_as_one() -> None:
     korean = LOCALES["ko"]
-    kept = history.told(korean, "kept_awake", {"work": "kernel"}, actor="ttl", to_state=None)
-    assert kept == "입력은 없었지만 깨워 두었습니다: 커널이 계산 중이었습니다"
+    kept = history.told(korean, "kept_awake", {"work": "kernel", "seconds": 5400}, actor="ttl", to_state=None)
+    assert kept == "90분 동안 입력은 없었지만 깨워 두었습니다: 커널이 계산 중이었습니다"
     failed = {"operation": "STARTING", "reason": "StartFailed", "message": "no numpy"}
     said = history.told(korean, "operation_retried", failed, actor="controller", to_state=None)
     assert said == "실행 작업이 실패해서 다시 시도합니다: no numpy"
@@ -149,7 +149,7 @@ def test_only_records_are_noted() -> None:
 
 
 def test_statements_that_write_history_name_codes_with_their_data() -> None:
-    insert = re.compile(r"INSERT INTO workspace_history \(([^)]*)\)\s+SELECT (.*?)\bFROM\b", re.DOTALL)
+    insert = re.compile(r"INSERT INTO workspace_history \(([^)]*)\)\s+SELECT (.*?)\bFROM \w", re.DOTALL)
     found = 0
     for file in ("queries.sql", "ttl.sql"):
         queries = Queries("codehub.workspaces", file)

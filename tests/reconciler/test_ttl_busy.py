@@ -21,9 +21,9 @@ async def test_a_kernel_that_computes_silently_is_asked_first(late: Evening) -> 
 
 
 async def test_history_says_once_for_a_stretch_that_computing_kept_it_awake(late: Evening) -> None:
-    async def kept() -> list[tuple[str, float]]:
+    async def kept() -> list[tuple[str, int]]:
         found = await late.service.history(MINA, id_, before=2**62, limit=50)
-        return [(e.data["work"], e.took_seconds or 0.0) for e in reversed(found) if e.code == "kept_awake"]
+        return [(e.data["work"], e.data["seconds"]) for e in reversed(found) if e.code == "kept_awake"]
 
     id_ = await late.ws("j")
     late.busy.add(id_)

@@ -165,6 +165,7 @@ class KeptAwake(Record, code="kept_awake", event="kept awake"):
     work: Work
     idle_since: datetime
     until: datetime
+    seconds: int  # between the two
 
 
 # --- by the controller ----------------------------------------------------------------------------------------------

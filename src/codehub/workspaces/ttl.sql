@@ -80,14 +80,14 @@ WITH busy AS (
     FROM unnest($1::text[], $2::timestamptz[], $3::text[]) AS b (id, idle_since, work)
 ), gone_on AS (
     UPDATE workspace_history h
-    SET data = h.data || jsonb_build_object('until', $4::timestamptz),
-        took_seconds = extract(epoch FROM $4 - (h.data ->> 'idle_since')::timestamptz)
+    SET data = h.data || jsonb_build_object(
+        'until', $4::timestamptz, 'seconds', extract(epoch FROM $4 - (h.data ->> 'idle_since')::timestamptz)::int)
     FROM busy WHERE h.id = busy.line AND (h.data ->> 'until')::timestamptz = busy.idle_since
     RETURNING h.workspace_id
 )
-INSERT INTO workspace_history (workspace_id, at, actor, code, data, took_seconds)
-SELECT id, $4, 'ttl', 'kept_awake', jsonb_build_object('work', work, 'idle_since', idle_since, 'until', $4),
-       extract(epoch FROM $4 - idle_since)
+INSERT INTO workspace_history (workspace_id, at, actor, code, data)
+SELECT id, $4, 'ttl', 'kept_awake', jsonb_build_object(
+    'work', work, 'idle_since', idle_since, 'until', $4, 'seconds', extract(epoch FROM $4 - idle_since)::int)
 FROM busy WHERE id NOT IN (SELECT workspace_id FROM gone_on);
 
 -- name: store_away
