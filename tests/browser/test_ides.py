@@ -127,7 +127,8 @@ async def through_the_proxy(platform: Platform, page: Page, template: str, way: 
 async def directly(browser: Browser, command: list[str], ready: str) -> AsyncIterator[Desk]:
     """The same program on a port of its own."""
     port, complaints = free_port(), set[str]()
-    with tempfile.TemporaryDirectory(prefix="codehub-") as home:
+    # Its children may live and write for some seconds after it has ended.
+    with tempfile.TemporaryDirectory(prefix="codehub-", ignore_cleanup_errors=True) as home:
         arguments = [part.format(port=port, home=home) for part in command]
         env = {**os.environ, "HOME": home}
         process = subprocess.Popen(arguments, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
