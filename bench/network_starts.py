@@ -33,7 +33,7 @@ async def start(runtime: ProcessRuntime, network: Network | None) -> float:
     wanted = dataclasses.replace(workload(template(network), "bench"), trusted=True)
     begun = time.perf_counter()
     await runtime.start(wanted)
-    await answering(runtime, "bench", wanted.template)
+    await answering(runtime, "bench")
     took = time.perf_counter() - begun
     await runtime.stop("bench", 0)
     return took * 1000

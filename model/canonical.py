@@ -61,7 +61,6 @@ class Canonical:
         if stale != NONE:
             stale = self._late(row, there, leader, stale)
         there = self._without_what_is_over(row, there, leader, stale)
-        leader, there = self._without_identity(leader, there)
         order = tables.rows.names[row] + tables.worlds.names[there] + tables.leaders.names[leader]
         order += (tables.leaders.names[stale] if stale != NONE else ()) + tables.works.names[work]
         try:
@@ -130,18 +129,6 @@ class Canonical:
         if len(archives) == len(the_world.archives) and len(staged) == len(the_world.staged):
             return there
         return tables.worlds.number(the_world._replace(archives=archives, staged=staged))
-
-    def _without_identity(self, leader: int, there: int) -> tuple[int, int]:
-        """Which container it is matters only as far as a leader knows it."""
-        tables = self._tables
-        the_leader, the_world = tables.leaders.values[leader], tables.worlds.values[there]
-        if the_leader.heard != NONE or (the_leader.answered is None and the_world.container in {None, 1}):
-            return leader, there
-        known = the_leader.answered is not None and the_leader.answered == the_world.container
-        leader = self._stepper.idle(the_leader.epoch, 1 if known else None)
-        if the_world.container not in {None, 1}:
-            there = tables.worlds.number(the_world._replace(container=1))
-        return leader, there
 
 
 def _is_needed(archive: Archive, operations: frozenset[str], writing: set[int] | None) -> bool:

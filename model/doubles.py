@@ -5,10 +5,11 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import types
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from unittest import mock
@@ -18,7 +19,7 @@ from codehub.archives import service as archive_service
 from codehub.archives.objects import Stored
 from codehub.reconciler import controller, homes
 from codehub.reconciler.idle_recheck import Returned
-from codehub.runtimes.base import Address, Container, Exit, Volume, Workload
+from codehub.runtimes.base import Address, Container, Exit, Found, Volume, Workload
 from codehub.templates.model import Template
 from codehub.workspaces.model import Workspace
 from model.asks import Ask, ExpiredError
@@ -26,6 +27,7 @@ from model.database import NOW
 from model.world import EMPTY, GARBAGE, HALF, ID
 
 IDE = Template("t", "t", start_seconds=20)
+CONTAINER = Container(ID, "1", Address(socket="s"), NOW)
 
 
 class Clock:
@@ -66,16 +68,15 @@ class Directory(str):
 class Runtime:
     name = "model"
 
-    async def containers(self) -> Mapping[str, Container]:
-        identity = await Ask("containers")
-        return {} if identity is None else {ID: Container(ID, str(identity), Address(socket="s"), NOW)}
+    async def containers(self) -> Found[Container]:
+        return Found({ID: CONTAINER} if await Ask("containers") else {})
 
-    async def volumes(self, _ids: Collection[str]) -> Mapping[str, Volume]:
+    async def container(self, _id: str) -> Container | None:
+        return dataclasses.replace(CONTAINER, answers=True) if await Ask("container") else None
+
+    async def volumes(self, _ids: Collection[str]) -> Found[Volume]:
         found = await Ask("volumes")
-        return {} if found is None else {ID: Volume(ID, *found)}
-
-    async def answers(self, _container: Container, _template: Template) -> bool:
-        return bool(await Ask("answers"))
+        return Found({} if found is None else {ID: Volume(ID, *found)})
 
     async def create_volume(self, _id: str, generation: str) -> None:
         await Ask("create_volume", generation)

@@ -51,11 +51,10 @@ class Order(NamedTuple):
     volume_generation: str | None
     volume_parked: bool
     purge: bool
-    starting: bool  # does it count among those that start?
 
     @classmethod
-    def of(cls, w: Workspace, *, starting: bool) -> "Order":
-        return cls(**{name: getattr(w, name) for name in cls._fields[:-1]}, starting=starting)
+    def of(cls, w: Workspace) -> "Order":
+        return cls(**{name: getattr(w, name) for name in cls._fields})
 
 
 class Ordered:
@@ -65,7 +64,7 @@ class Ordered:
         self._order = order
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in Order._fields[:-1]:
+        if name.startswith("_") or name not in Order._fields:
             raise BrokenError(f"an attempt uses {name} of a row that is not the newest")
         return getattr(self._order, name)
 
@@ -77,23 +76,22 @@ class Place:
     asks: Ask | None  # None: it is done
     committed: Workspace | None = None  # the row that its last answer led to
     spawned: Order | None = None
-    answered: int | None = None
     bounded: bool = False  # does a time-out end it when it hangs?
 
 
-def find_place(epoch: int, answered: int | None, order: Order | None, answers: list[Answer]) -> Place:
+def find_place(epoch: int, order: Order | None, answers: list[Answer]) -> Place:
     """Run the product's code with these answers: a tick, or the attempt that was ordered."""
     remaining = iter(answers)
-    return _run(epoch, answered, order, lambda _asks: next(remaining, None))
+    return _run(epoch, order, lambda _asks: next(remaining, None))
 
 
-def run_tick(epoch: int, answered: int | None, respond: Respond) -> Place:
+def run_tick(epoch: int, respond: Respond) -> Place:
     """A whole tick at once."""
-    return _run(epoch, answered, None, respond)
+    return _run(epoch, None, respond)
 
 
-def _run(epoch: int, answered: int | None, order: Order | None, respond: Respond) -> Place:
-    run = _Run(epoch, answered, order)
+def _run(epoch: int, order: Order | None, respond: Respond) -> Place:
+    run = _Run(epoch, order)
     try:
         return run.until_nobody_answers(respond)
     finally:
@@ -101,7 +99,7 @@ def _run(epoch: int, answered: int | None, order: Order | None, respond: Respond
 
 
 class _Run:
-    def __init__(self, epoch: int, answered: int | None, order: Order | None) -> None:
+    def __init__(self, epoch: int, order: Order | None) -> None:
         doubles.Timeouts.inside = 0
         self._order = order
         self._database = Database()
@@ -119,15 +117,12 @@ class _Run:
             lambda: None,
             doubles.SecondLook(),
         )
-        if answered is not None:
-            self._operations._answered[ID] = str(answered)
         self._task: Any = None
         self._looked: View | None = None
         if order is None:
             self._coroutine: Any = self._controller.tick()
         else:
-            if order.starting:
-                self._controller._starting.add(ID)
+            self._controller._under_way[ID] = order.operation
             self._controller._spawn(ID, self._controller._execute(Ordered(order)))  # type: ignore[arg-type]
             self._task = self._controller._tasks[ID]
             self._coroutine = self._task.work
@@ -137,12 +132,10 @@ class _Run:
         while asks is not None and (answer := respond(asks)) is not None:
             self._database.committed = None
             asks = self._feed(answer)
-        answered = self._operations._answered.get(ID)
         return Place(
             asks,
             self._database.committed,
             self._spawned(asks),
-            int(answered) if answered else None,
             doubles.Timeouts.inside > 0,
         )
 
@@ -190,7 +183,7 @@ class _Run:
     def _ended(self, error: BaseException | None) -> None:
         if self._task is not None:
             self._task.end(error)
-            if self._controller._tasks or self._controller._starting:
+            if self._controller._tasks or self._controller._under_way:
                 raise BrokenError("a task that is over is still counted")
 
     def _spawned(self, asks: Ask | None) -> Order | None:
@@ -199,4 +192,4 @@ class _Run:
             return None
         task: Any = tasks[ID]
         begun = inspect.getcoroutinelocals(task.work)
-        return Order.of(begun["w"], starting=ID in self._controller._starting)
+        return Order.of(begun["w"])

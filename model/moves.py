@@ -138,7 +138,7 @@ class Moves:
     def _person_works(self, state: State) -> Iterator[Move]:
         tables = self._tables
         there = tables.worlds.values[state.world]
-        if there.container is not None and there.volume:
+        if there.container and there.volume:
             newest = f"v{len(self._used(state, 'v')) + 1}"
             edited = tables.worlds.number(there._replace(volume=there.volume._replace(version=newest)))
             work = tables.works.number(newest)
@@ -196,18 +196,7 @@ class Moves:
         return f"o{len(self._used(state, 'o')) + 1}"
 
     def _extra(self, state: State, number: int) -> Any:
-        """What a step needs to be told: the name or identity of what it makes."""
+        """What a step needs to be told: the name of what it makes."""
         asks = self._tables.place(number).asks
         assert asks is not None
-        if asks.verb == "start":
-            return self._new_identity(state)
         return self._fresh_operation(state) if asks.verb == "transaction" else None
-
-    def _new_identity(self, state: State) -> int:
-        used: set[Any] = {self._tables.worlds.values[state.world].container}
-        for number in (state.leader, state.stale):
-            leader = self._tables.leaders.values[number] if number != NONE else Leader(0)
-            used.add(leader.answered)
-            if leader.heard != NONE:
-                used |= {value for _, value in self._tables.answers(leader.heard) if isinstance(value, int)}
-        return next(n for n in range(1, 9) if n not in used)

@@ -36,7 +36,7 @@ def is_kept(row: Workspace, there: World, work: str) -> bool:
 def always(row: Workspace, there: World, order: Order | None, work: str) -> str | None:
     if work not in {EMPTY, LOST} and not row.purge and not is_kept(row, there, work):
         return "the person's work is in no volume and in no archive that the row names"
-    if there.container is not None and there.volume is None:
+    if there.container and there.volume is None:
         return "a container without its volume"
     combination = (row.observed_status, row.health_status, row.operation)
     if combination not in COMBINATIONS:
@@ -93,7 +93,7 @@ def describe_row(row: Workspace) -> str:
 
 
 def describe_world(there: World, work: str) -> str:
-    things = [f"container {there.container}"] if there.container else []
+    things = ["a container"] if there.container else []
     for where, volume in (("volume", there.volume), ("parked", there.parked)):
         if volume:
             marker = f" from {volume.restored_from}" if volume.restored_from else ""

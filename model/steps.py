@@ -18,7 +18,7 @@ QUESTIONS = {"read", "transaction"}  # to the database
 # From these on, an attempt only looks, writes below a key of its own that nobody else writes, and ends with a fenced
 # transaction. `Steps` makes sure of it at every step that it takes.
 LAST_ASKS = {
-    Operation.STARTING: frozenset({"containers", "answers"}),
+    Operation.STARTING: frozenset({"container"}),
     Operation.ARCHIVING: frozenset(
         {"list", "get_data", "get_meta", "pack", "put_data", "put_meta", "delete_data", "delete_meta"}
     ),
@@ -36,7 +36,7 @@ TOUCHES = {
 }
 LOOKS_AT = {
     "containers": frozenset({"container"}),
-    "answers": frozenset({"container"}),
+    "container": frozenset({"container"}),
     "volumes": frozenset({"volume", "parked"}),
     "pack": frozenset({"parked"}),
     **dict.fromkeys(("list", "get_data", "get_meta"), frozenset({"archives"})),
@@ -73,8 +73,8 @@ class Stepper:
         self._former: dict[int, int] = {}
         self._undisturbed: dict[tuple[int, int], bool] = {}
 
-    def idle(self, epoch: int, answered: int | None = None) -> int:
-        return self.tables.leader(Leader(epoch, answered))
+    def idle(self, epoch: int) -> int:
+        return self.tables.leader(Leader(epoch))
 
     # --- former leaders
 
@@ -86,7 +86,7 @@ class Stepper:
         """
         found = self._former.get(number)
         if found is None:
-            going = self.tables.leader(self.tables.leaders.values[number]._replace(answered=None))
+            going = number
             while going != NONE and not self.plain and self._asks(going) in {None, "transaction"}:
                 going = NONE if self._asks(going) is None else self._refused(going)
             if going != NONE and self._is_at_its_last(going, Operation.STARTING):
@@ -191,7 +191,7 @@ class Stepper:
             leader = self.tables.leaders.values[number]
             place = self._run_tick(row, there, leader, fresh)
             doomed = self._run_tick(row, there, leader, fresh, changed=True)
-            if doomed.committed or doomed.spawned or doomed.answered != leader.answered:
+            if doomed.committed or doomed.spawned:
                 raise BrokenError("a tick acts on a row that changed since it looked")
             found = self._ticks[key] = self._arrived("tick", place, row, there, leader)
         return found
@@ -204,7 +204,7 @@ class Stepper:
                 return "returns", View(the_row, leader.epoch, fresh, changed=changed and asks.verb == "transaction")
             return world.perform(the_world, asks.verb, asks.args)[0]
 
-        return machine.run_tick(leader.epoch, leader.answered, respond)
+        return machine.run_tick(leader.epoch, respond)
 
     def look(self, row: int, there: int, number: int, fresh: str) -> Steps:
         """A tick's next look at the machine, and what it then asks of the database."""
@@ -246,9 +246,9 @@ class Stepper:
         row = self.tables.rows.number(place.committed) if place.committed else row
         if place.asks is None and place.spawned:
             order = self.tables.orders.number(place.spawned)
-            going = self.tables.leader(Leader(leader.epoch, place.answered, order, self.tables.nothing))
+            going = self.tables.leader(Leader(leader.epoch, order, self.tables.nothing))
         elif place.asks is None:
-            going = self.idle(leader.epoch, place.answered)
+            going = self.idle(leader.epoch)
         return Step(f"leader: {label}{begun}", row, there, going)
 
     def _question(self, place: Place, number: int, row: int, there: int, fence: int, extra: Any) -> Steps:
@@ -266,11 +266,11 @@ class Stepper:
                 wrong.append(self._hears("the answer to COMMIT is lost", unheard, number, row, there))
         return normal, wrong
 
-    def _deed(self, place: Place, number: int, row: int, there: int, _fence: int, extra: Any) -> Steps:
+    def _deed(self, place: Place, number: int, row: int, there: int, _fence: int, _extra: Any) -> Steps:
         """To the runtime or the object store."""
         assert place.asks is not None
         asks, the_world = place.asks, self.tables.worlds.values[there]
-        args = (extra,) if asks.verb == "start" else asks.args
+        args = asks.args
         answer, after = world.perform(the_world, asks.verb, args)
         operation = self._operation(number)
         self._require_untouched(operation, the_world, after)

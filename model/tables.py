@@ -63,7 +63,6 @@ class Leader(NamedTuple):
     """A leader's place. `heard` NONE: it does nothing; `order` NONE: it ticks."""
 
     epoch: int
-    answered: int | None = None  # the container that it knows to answer
     order: int = NONE
     heard: int = NONE
     changed: bool = False  # was the row written since this tick looked?
@@ -113,7 +112,7 @@ class Tables:
         if found is None:
             leader = self.leaders.values[number]
             order = None if leader.order == NONE else self.orders.values[leader.order]
-            place = machine.find_place(leader.epoch, leader.answered, order, self.answers(leader.heard))
+            place = machine.find_place(leader.epoch, order, self.answers(leader.heard))
             found = self._places[number] = place
         return found
 

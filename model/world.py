@@ -26,7 +26,7 @@ class Archive(NamedTuple):
 
 
 class World(NamedTuple):
-    container: int | None = None  # its identity
+    container: bool = False
     volume: Volume | None = None
     parked: Volume | None = None
     staged: tuple[tuple[str, str], ...] = ()  # directory, what was unpacked there
@@ -49,7 +49,7 @@ FAILED, START_FAILED, EXISTS, MISSING, AWAY = "failed", "start failed", "exists"
 
 
 def _still(world: World) -> None:
-    if world.container is not None:
+    if world.container:
         raise RefusedError(FAILED)
 
 
@@ -75,8 +75,8 @@ class Verbs:
         return (*world.parked[:2], True, None) if world.parked else None, world
 
     @staticmethod
-    def answers(world: World) -> tuple[Any, World]:
-        return world.container is not None, world
+    def container(world: World) -> tuple[Any, World]:
+        return world.container, world
 
     @staticmethod
     def pack(world: World) -> tuple[Any, World]:
@@ -152,16 +152,16 @@ class Verbs:
     # --- containers
 
     @staticmethod
-    def start(world: World, identity: int) -> tuple[Any, World]:
-        if world.container is not None:
+    def start(world: World) -> tuple[Any, World]:
+        if world.container:
             return None, world
         if world.volume is None:
             raise RefusedError(FAILED)
-        return None, world._replace(container=identity)
+        return None, world._replace(container=True)
 
     @staticmethod
     def stop(world: World) -> tuple[Any, World]:
-        return None, world._replace(container=None)
+        return None, world._replace(container=False)
 
     # --- objects
 

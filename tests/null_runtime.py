@@ -3,12 +3,23 @@
 For benchmarks of the controller and for the order of its steps; real processes are tested on real runtimes.
 """
 
+import dataclasses
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from codehub.runtimes.base import Address, Container, ExecResult, Exit, Piece, RuntimeFailureError, Volume, Workload
-from codehub.templates.model import Template
+from codehub.runtimes.base import (
+    Address,
+    Container,
+    ExecResult,
+    Exit,
+    Found,
+    Piece,
+    RuntimeFailureError,
+    Volume,
+    Workload,
+)
 
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -22,6 +33,9 @@ class NullRuntime:
         self.calls: list[tuple[str, str]] = []
         self.fail: dict[str, Exception] = {}  # verb → what it raises
         self.silent: set[str] = set()  # workspaces that start and never answer
+        self.looks: Counter[str] = Counter()
+        self.unreadable_containers: dict[str, str] = {}
+        self.unreadable_volumes: dict[str, str] = {}
         self._starts = 0
 
     def _call(self, verb: str, id_: str) -> None:
@@ -29,17 +43,18 @@ class NullRuntime:
         if verb in self.fail:
             raise self.fail[verb]
 
-    async def containers(self) -> Mapping[str, Container]:
-        return dict(self.running)
+    async def containers(self) -> Found[Container]:
+        self.looks["containers"] += 1
+        return Found(self.running, self.unreadable_containers)
 
     async def container(self, workspace_id: str) -> Container | None:
-        return self.running.get(workspace_id)
+        self.looks["container"] += 1
+        found = self.running.get(workspace_id)
+        return found and dataclasses.replace(found, answers=workspace_id not in self.silent)
 
-    async def volumes(self, ids: Collection[str]) -> Mapping[str, Volume]:
-        return {id_: self.homes[id_] for id_ in ids if id_ in self.homes}
-
-    async def answers(self, container: Container, template: Template) -> bool:
-        return container.workspace_id not in self.silent
+    async def volumes(self, ids: Collection[str]) -> Found[Volume]:
+        unreadable = {id_: self.unreadable_volumes[id_] for id_ in ids if id_ in self.unreadable_volumes}
+        return Found({id_: self.homes[id_] for id_ in ids if id_ in self.homes and id_ not in unreadable}, unreadable)
 
     async def create_volume(self, workspace_id: str, generation: str) -> None:
         self._call("create_volume", workspace_id)

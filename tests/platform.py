@@ -134,7 +134,8 @@ class Platform:
 
     def end_workspaces(self) -> None:
         """They outlive the platform, and would outlive its directory. For the end of a test, whatever became of it."""
-        for workspace in records.read_all(Layout(self.data_dir).running):
+        layout = Layout(self.data_dir)
+        for workspace in [found for id_ in records.read_all(layout) if (found := records.read(layout.of(id_)))]:
             workspace.first.signal(signal.SIGKILL)
             while workspace.alive or workspace.shepherd.alive():  # it still writes down how that went
                 time.sleep(0.01)

@@ -27,6 +27,7 @@ HTTP_SECONDS = Histogram(
 LOOP_TICKS = Counter("codehub_loop_ticks", "Background loop ticks", ["loop", "result"])
 LOOP_SECONDS = Histogram("codehub_loop_tick_seconds", "Time a tick took", ["loop"], buckets=(0.01, 0.1, 1, 10, 60, 300))
 EVENT_RESETS = Counter("codehub_event_resets", "Event streams that were told to begin again", ["reason"])
+SETBACKS = Counter("codehub_setbacks", "Objects that a loop could not advance and has set aside", ["kind"])
 LEADING = Gauge("codehub_coordinator_leading", "1 while this coordinator leads", multiprocess_mode="livesum")
 LOGINS = Counter("codehub_logins", "Log-ins by link", ["result"])
 WAKES = Counter("codehub_wakes", "Sleeping workspaces that somebody who came has woken")

@@ -40,9 +40,7 @@ async def say_ready(settings: Settings, urls: Urls, url: str) -> None:
 
 
 def say_stopping(settings: Settings) -> None:
-    running = [
-        workspace for workspace in records.read_all(Layout(settings.storage.data_dir).running) if workspace.alive
-    ]
+    running = records.read_all(Layout(settings.storage.data_dir))
     if running:
         many = f"{len(running)} workspaces go" if len(running) > 1 else "One workspace goes"
         line = f"  {many} on running, and the next start finds what runs. To stop one, before this: {STOP} NAME"

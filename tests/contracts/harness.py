@@ -13,7 +13,6 @@ from codehub.runtimes.base import Container, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.process import ProcessRuntime
 from codehub.system.privileges import service_account
-from codehub.templates.model import Template
 from tests.places import a_place
 
 T = TypeVar("T")
@@ -54,13 +53,13 @@ async def running(runtime: ProcessRuntime, workload: Workload) -> Container:
     """Start it, with a volume, and wait until it answers."""
     await runtime.create_volume(workload.workspace_id, "g1")
     await runtime.start(workload)
-    return await answering(runtime, workload.workspace_id, workload.template)
+    return await answering(runtime, workload.workspace_id)
 
 
-async def answering(runtime: ProcessRuntime, workspace_id: str, template: Template) -> Container:
+async def answering(runtime: ProcessRuntime, workspace_id: str) -> Container:
     async def look() -> Container | None:
-        container = (await runtime.containers()).get(workspace_id)
-        return container if container and await runtime.answers(container, template) else None
+        container = await runtime.container(workspace_id)
+        return container if container and container.answers else None
 
     found = await until(look)
     assert found

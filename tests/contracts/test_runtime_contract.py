@@ -1,16 +1,19 @@
 """What every runtime must do, verb by verb: running, misbehaving, being restarted. Volumes are in the file beside."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import pathlib
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 
 from codehub.errors import NotFoundError
-from codehub.runtimes.base import ImageNotFoundError, RuntimeFailureError
+from codehub.runtimes import connect
+from codehub.runtimes.base import ImageNotFoundError, RuntimeFailureError, UnreadableError
 from codehub.runtimes.process import ProcessRuntime
 from codehub.templates.model import ProcessSpec, ResourceLimits, Template
 from tests.contracts import workloads
@@ -50,7 +53,7 @@ async def test_ten_starts_at_once_make_one_container(runtime: ProcessRuntime) ->
     await runtime.create_volume("w1", "g1")
     marked = workload(server(), marker="ten-at-once-" + str(os.getpid()))
     await asyncio.gather(*(runtime.start(marked) for _ in range(10)))
-    await answering(runtime, "w1", marked.template)
+    await answering(runtime, "w1")
     assert len(await runtime.containers()) == 1
     ides = await runtime.exec("w1", ["sh", "-c", "grep -l 'serve_foreve[r]' /proc/[0-9]*/cmdline | wc -l"])
     assert int(ides.output) >= 1
@@ -71,7 +74,7 @@ async def test_each_start_is_a_new_identity_on_the_same_home(runtime: ProcessRun
     await runtime.exec("w1", ["sh", "-c", "echo mine > note"])
     await runtime.stop("w1", 10)
     await runtime.start(workload(server()))
-    second = await answering(runtime, "w1", server())
+    second = await answering(runtime, "w1")
     assert second.identity != first.identity
     assert (await runtime.exec("w1", ["cat", "note"])).output == b"mine\n"
 
@@ -128,7 +131,7 @@ async def test_how_an_earlier_one_ended_is_forgotten_at_a_start(runtime: Process
     await runtime.start(workload(python("import sys; sys.exit(7)")))
     await ended(runtime, "w1")
     await runtime.start(workload(server()))
-    await answering(runtime, "w1", server())
+    await answering(runtime, "w1")
     assert await runtime.last_exit("w1") is None
 
 
@@ -136,15 +139,26 @@ async def test_an_ide_that_hangs_exists_but_does_not_answer(runtime: ProcessRunt
     await runtime.create_volume("w1", "g1")
     await runtime.start(workload(python(workloads.HANGING)))
     await log_has(runtime, "w1", b"thinking")
-    container = (await runtime.containers())["w1"]
-    assert await runtime.answers(container, server()) is False
+    container = await runtime.container("w1")
+    assert container
+    assert container.answers is False
     await runtime.stop("w1", 5)
 
 
 async def test_an_answer_of_500_or_above_is_none(runtime: ProcessRuntime) -> None:
-    container = await running(runtime, workload(server()))
-    sick = Template("sick", "Sick", ready="/sick", process=server().process)
-    assert await runtime.answers(container, sick) is False
+    await runtime.create_volume("w1", "g1")
+    await runtime.start(workload(Template("sick", "Sick", ready="/sick", process=server().process)))
+    address = (await runtime.containers())["w1"].address
+
+    async def listens() -> bool:
+        with contextlib.suppress(OSError):
+            return await connect.status_of(address, "/w/w1/fine") == 200
+        return False
+
+    await until(listens)
+    container = await runtime.container("w1")
+    assert container
+    assert container.answers is False
 
 
 async def test_a_stop_asks_first(runtime: ProcessRuntime) -> None:
@@ -197,7 +211,7 @@ async def test_an_ide_killed_from_outside_is_gone_and_can_be_started_again(runti
     await ended(runtime, "w1")
     assert processes_of(marked.environment["marker"]) == []
     await runtime.start(marked)
-    await answering(runtime, "w1", server())
+    await answering(runtime, "w1")
 
 
 def _size(path: pathlib.Path) -> int:
@@ -256,7 +270,9 @@ async def test_another_instance_finds_what_runs(runtime: ProcessRuntime, folder:
     await runtime.close()
     other = open_runtime(folder, kind)
     assert (await other.containers())["w1"] == before
-    assert await other.answers(before, server())
+    found = await other.container("w1")
+    assert found == before
+    assert found.answers
     await other.stop("w1", 10)
     assert await runtime.containers() == {}
 
@@ -266,12 +282,33 @@ async def test_what_runs_survives_kill_9_of_whoever_started_it(
 ) -> None:
     starter = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTER, str(folder), kind)
     assert await starter.wait() == -signal.SIGKILL
-    container = await answering(runtime, "w1", server())
+    container = await answering(runtime, "w1")
     await log_has(runtime, "w1", b"serving")
     assert (await runtime.exec("w1", ["cat", "/proc/2/stat"])).exit_code == 0
     assert (await runtime.containers())["w1"] == container
     await runtime.stop("w1", 10)
     assert await runtime.containers() == {}
+
+
+async def test_one_record_that_cannot_be_read_hides_nobody_else(runtime: ProcessRuntime, folder: pathlib.Path) -> None:
+    await running(runtime, workload(server()))
+    await running(runtime, replace(workload(server()), workspace_id="w2"))
+    record = folder / "workspaces" / "running" / "w1.json"
+    kept = record.read_bytes()
+    record.write_bytes(kept[: len(kept) // 2])
+    found = await runtime.containers()
+    assert list(found) == ["w2"]
+    assert list(found.unreadable) == ["w1"]
+    for verb in (runtime.container("w1"), runtime.stop("w1", 1)):
+        with pytest.raises(UnreadableError, match=r"w1\.json"):
+            await verb
+    record.write_bytes(kept)
+    await runtime.stop("w1", 10)
+    record.write_bytes(b"{")  # nothing holds its lock: it is what is left of one that has ended
+    found = await runtime.containers()
+    assert (list(found), found.unreadable) == (["w2"], {})
+    await runtime.start(workload(server()))
+    await answering(runtime, "w1")
 
 
 async def test_a_look_at_all_that_runs_costs_by_what_runs(runtime: ProcessRuntime, folder: pathlib.Path) -> None:

@@ -189,6 +189,23 @@ async def test_links_in_a_home_lead_nothing_out_of_it(runtime: ProcessRuntime, t
     assert (await runtime.volumes(["w1"]))["w1"].generation == "g1"
 
 
+async def test_a_volume_that_cannot_be_read_is_told_apart_and_can_be_destroyed(
+    runtime: ProcessRuntime, folder: pathlib.Path
+) -> None:
+    await runtime.create_volume("w1", "g1")
+    await runtime.create_volume("w2", "g2")
+    (folder / "workspaces" / "homes" / "w1" / "volume" / "meta.json").write_text("{")
+    found = await runtime.volumes(["w1", "w2", "w3"])
+    assert found == {"w2": Volume("w2", "g2")}
+    assert list(found.unreadable) == ["w1"]
+    assert "meta.json" in found.unreadable["w1"]
+    assert set(await runtime.pieces()) == {Piece("w1", "", "unreadable"), Piece("w2", "g2", "volume")}
+    await runtime.delete_volume("w1", "g1")  # which it may be, or not
+    assert list((await runtime.volumes(["w1"])).unreadable) == ["w1"]
+    await runtime.discard("w1", "")
+    assert set(await runtime.pieces()) == {Piece("w2", "g2", "volume")}
+
+
 async def test_everything_that_takes_disk_is_listed_and_destroyed_by_its_generation(
     runtime: ProcessRuntime, folder: pathlib.Path
 ) -> None:

@@ -1,5 +1,6 @@
 """`codehub doctor` in real trouble: it names it, says what to do, never hangs, and tells no secrets."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -20,6 +21,7 @@ import typer
 from typer.testing import CliRunner
 
 from codehub import invocation
+from codehub.db import Database
 from codehub.doctor.cli import doctor
 from codehub.doctor.service import BOUND_SECONDS
 from tests.platform import CODEHUB, clean_environment, codehub, running
@@ -81,7 +83,16 @@ def test_on_a_good_machine_nothing_fails_and_nothing_is_made(data_dir: pathlib.P
     assert code == 0, findings
     assert list(findings) == [
         *("settings", "python", "service account", "data directory", "disk space", "port", "database", "redis"),
-        *("object store", "isolation", "network", "templates", "bubblewrap", "user namespaces", "shares"),
+        *(
+            "background work",
+            "object store",
+            "isolation",
+            "network",
+            "templates",
+            "bubblewrap",
+            "user namespaces",
+            "shares",
+        ),
         *("system calls", "kernel tables", "control groups"),
     ]
     assert "embedded PostgreSQL 18" in findings["database"]["detail"]
@@ -94,7 +105,7 @@ def test_a_person_gets_a_table(data_dir: pathlib.Path) -> None:
     assert "✗ fail" in result.stdout
     assert "CODEHUB_PORT='eighty': must be a whole number" in result.stdout
     assert "→ Correct it" in result.stdout
-    assert "1 of 18 checks failed." in result.stdout
+    assert "1 of 19 checks failed." in result.stdout
 
 
 def test_wrong_settings_are_all_named_and_the_other_checks_still_run(data_dir: pathlib.Path) -> None:
@@ -164,6 +175,19 @@ def test_given_servers_are_asked(data_dir: pathlib.Path, database_url: str, redi
     assert findings["database"]["level"] == "fail"
     assert findings["database"]["advice"] == f"Run: {invocation.command('migrate')}"
     assert "no server answers at 127.0.0.1:1" in findings["redis"]["detail"]
+
+
+async def test_work_that_was_set_aside_is_shown_with_its_reason(
+    data_dir: pathlib.Path, database: Database, database_url: str
+) -> None:
+    url = database_url
+    _, findings, _ = await asyncio.to_thread(examine, data_dir, CODEHUB_DATABASE_URL=url)
+    assert findings["background work"]["detail"] == "nothing is set aside"
+    async with database.connection() as c:
+        await c.execute("INSERT INTO setbacks VALUES ('workspace', 'w1', 3, 'no such record', now(), now())")
+    _, findings, _ = await asyncio.to_thread(examine, data_dir, CODEHUB_DATABASE_URL=url)
+    assert findings["background work"]["level"] == "warn"
+    assert "workspace w1: no such record (3 times since " in findings["background work"]["detail"]
 
 
 def test_a_port_taken_by_another_program_is_named(data_dir: pathlib.Path) -> None:

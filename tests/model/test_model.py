@@ -118,7 +118,7 @@ def reached(*, plain: bool, faults: int, asked: int) -> set[tuple[Any, ...]]:
         row, there = tables.rows.values[state.row], tables.worlds.values[state.world]
         order, work = tables.leaders.values[state.leader].order, tables.works.values[state.work]
         archives = tuple(a for a in there.archives if a.key == row.archive_key)
-        seen = there._replace(container=there.container and 1, archives=archives, staged=())
+        seen = there._replace(archives=archives, staged=())
         parts = (row, seen, None if order == NONE else tables.orders.values[order], work)
         found.add((*naming.rename(parts, naming.canonical(list(naming.names(parts)))), state.timer))
     return found
@@ -138,7 +138,7 @@ def test_nothing_is_concluded_from_how_operations_end_when_they_do_not(monkeypat
     start = Operations._start
 
     async def looks_first(self: Any, w: Workspace) -> None:
-        await self._runtime.containers()  # which otherwise comes last, before nothing but looks
+        await self._runtime.container(w.id)  # which otherwise comes last, before nothing but looks
         await start(self, w)
 
     monkeypatch.setattr(Operations, "_start", looks_first)
@@ -192,7 +192,7 @@ def test_volumes_behave_in_the_model_as_on_disk(first: str, tmp_path: pathlib.Pa
             (said, _), there = world.perform(there, verb, tuple(args))
             assert on_disk(volumes, verb, tuple(args), layout.of("w").root) == said, names
             seen, _ = world.Verbs.volumes(there)
-            real = volumes.look("w")
+            real = volumes.look(["w"]).get("w")
             assert seen == (real and (real.generation, real.restored_from, real.parked, real.beside)), names
         shutil.rmtree(tmp_path / str(number))
 
@@ -219,10 +219,12 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "commit_archive": ("w", "op", "w/op/1/home.tar.zst", NOW),
     "note_failure": ("w", "NONE", "ERROR", {"reason": "Timeout"}, 1, None, NOW),
     "rest": ("w",),
-    "due": (NOW, 10),
-    "lost_containers": ([], 10),
-    "not_running": (["w"],),
-    "sweep": ("", 10),
+    "due_to_run": (NOW, [], 10),
+    "due_deleted": (NOW, [], 10),
+    "due_to_sleep": (NOW, ["v"], 10),
+    "lost_containers": ([], ["v"], 10),
+    "not_running": (["w"], []),
+    "sweep": ("", [], 10),
 }
 GENERATED = {"phase", "phase_changed_at", "idle_since", "error_info"}  # the last: text or value, by the driver
 STATES = [

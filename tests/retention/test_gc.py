@@ -279,6 +279,55 @@ async def test_a_trash_that_died_in_the_middle_is_emptied_by_the_next(yard: Yard
     assert await yard.stored() == set()
 
 
+async def test_what_cannot_be_collected_is_set_aside_and_the_rest_goes(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codehub.retention.gc.AT_ONCE", 2)
+    for number in range(5):
+        yard.runtime.homes[f"w{number}"] = Volume(f"w{number}", "g1")  # of no workspace
+    stuck = {"w0", "w1", "w2"}
+    discard = yard.runtime.discard
+
+    async def stuck_discard(workspace_id: str, generation: str) -> None:
+        if workspace_id in stuck:
+            raise OSError(5, "the disk is broken there")
+        await discard(workspace_id, generation)
+
+    monkeypatch.setattr(yard.runtime, "discard", stuck_discard)
+    await yard.collector.tick()
+    await yard.clock.advance(2 * HOUR)
+    ticks = [await yard.collector.tick() for _ in range(3)]
+    assert [tick.again_in for tick in ticks] == [1.0, 1.0, None]  # a full batch: go on at once, with others
+    assert set(yard.runtime.homes) == stuck
+    assert sum(tick.stats["failed"] for tick in ticks) == 3
+    stuck.clear()
+    await yard.clock.advance(600)
+    while yard.runtime.homes:
+        assert (await yard.collector.tick()).stats["failed"] == 0
+
+
+async def test_a_trash_that_cannot_be_emptied_keeps_no_other_from_it(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codehub.retention.trash.PER_TICK", 1)
+    first, second = await yard.workspace(), await yard.workspace()
+    await yard.deleted(first, parked=True)
+    await yard.clock.advance(1)
+    await yard.deleted(second, parked=True)
+    discard = yard.runtime.discard
+
+    async def stuck_discard(workspace_id: str, generation: str) -> None:
+        if workspace_id == first:
+            raise OSError(5, "the disk is broken there")
+        await discard(workspace_id, generation)
+
+    monkeypatch.setattr(yard.runtime, "discard", stuck_discard)
+    await yard.clock.advance(31 * 24 * HOUR)
+    assert (await yard.trash.tick()).stats == {"emptied": 0, "failed": 1}
+    assert (await yard.trash.tick()).stats == {"emptied": 1, "failed": 0}
+    assert set(yard.runtime.homes) == {first}
+
+
 async def test_two_collectors_at_once_take_everything_once(yard: Yard) -> None:
     for number in range(20):
         await yard.store("no-such", f"op{number}", listed=False)

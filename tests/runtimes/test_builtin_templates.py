@@ -18,7 +18,7 @@ async def test_jupyterlab_runs_a_cell_of_the_learners_own(kind: str) -> None:
         template = Templates.load(None, data_dir).require("jupyterlab")
         await runtime.create_volume("w1", "g1")
         await runtime.start(workload(template))
-        container = await answering(runtime, "w1", template)
+        container = await answering(runtime, "w1")
         assert container.address.socket
         async with aiohttp.ClientSession(
             "http://lab", connector=aiohttp.UnixConnector(container.address.socket)
@@ -41,7 +41,7 @@ async def test_the_terminal_is_a_shell_that_outlives_its_page(kind: str) -> None
         template = Templates.load(None, data_dir).require("terminal")
         await runtime.create_volume("w1", "g1")
         await runtime.start(workload(template))
-        container = await answering(runtime, "w1", template)
+        container = await answering(runtime, "w1")
         assert container.address.socket
         async with aiohttp.ClientSession("http://t", connector=aiohttp.UnixConnector(container.address.socket)) as http:
             for name in ("", "pieces.js", "xterm.js", "fit.js", "terminal.js", "terminal.css"):
@@ -86,7 +86,7 @@ async def test_a_port_template_is_reached_through_its_relay(tmp_path: pathlib.Pa
         await runtime.create_volume("w1", "g1")
         await runtime.put("w1", {"hello.txt": b"hello"})
         await runtime.start(workload(template))
-        container = await answering(runtime, "w1", template)
+        container = await answering(runtime, "w1")
         assert container.address.socket
         async with (
             aiohttp.ClientSession("http://x", connector=aiohttp.UnixConnector(container.address.socket)) as http,

@@ -15,7 +15,6 @@ import pytest
 from codehub.runtimes.base import Volume
 from codehub.runtimes.process import ProcessRuntime
 from tests.contracts.harness import answering, fresh_runtime, processes_of
-from tests.contracts.workloads import server
 from tests.runtimes.crash_points import VERBS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -111,7 +110,7 @@ async def test_a_volume_is_whole_after_a_crash_anywhere(verb: str, every: int) -
 async def test_a_start_that_crashed_anywhere_ends_in_exactly_one_container(every: int) -> None:
     async def check(runtime: ProcessRuntime, _: pathlib.Path, point: str) -> None:
         await VERBS["start"](runtime)
-        await answering(runtime, "w1", server())
+        await answering(runtime, "w1")
         shown = await runtime.exec("w1", ["sh", "-c", "ls -d /proc/[0-9]* | wc -l"])
         assert int(shown.output) <= 5, point
         home = os.fsencode(runtime.volume_path("w1")).decode()

@@ -21,6 +21,7 @@ import pytest
 
 from codehub.runtimes import connect, records
 from codehub.runtimes.base import IsolationUnavailableError
+from codehub.runtimes.layout import Layout
 from codehub.runtimes.network import ways
 from codehub.templates.model import Network, ProcessSpec, Template
 from tests.contracts.harness import ended, processes_of, running
@@ -331,7 +332,7 @@ except OSError: pass
 print(len(pairs))
 """
     made = int(await neighbours.alice_sees(script))
-    record = records.read(neighbours.data_dir / "workspaces" / "running" / "alices.json")
+    record = records.read(Layout(neighbours.data_dir).of("alices"))
     assert record
     # Bubblewrap makes its terminals itself and cannot be told how many: one reason why it is only the second choice.
     assert made < 300 or record.isolation == "bubblewrap"
@@ -404,7 +405,7 @@ async def test_the_machines_own_network_is_for_admins_unless_an_operator_says_so
 
 async def test_an_ended_shepherd_takes_its_workspace_with_it(short_lived: Neighbours) -> None:
     """Nobody runs on without a log, a lock and somebody to end it."""
-    record = records.read(short_lived.data_dir / "workspaces" / "running" / "bobs.json")
+    record = records.read(Layout(short_lived.data_dir).of("bobs"))
     assert record
     os.kill(record.shepherd.pid, signal.SIGKILL)
     await ended(short_lived.runtime, "bobs")

@@ -212,7 +212,7 @@ async def test_no_workspace_fills_the_machines_table_of_open_files(
         return said.exists()
 
     await until(taken)
-    record = records.read(runtime._layout.of("w1").record)
+    record = records.read(runtime._layout.of("w1"))
     assert record
     watch = DescriptorWatch(Members(record.first.pid, plain=False), lambda _: None, str(table))
     table.write_text("1000 0 30000")
@@ -231,7 +231,7 @@ async def test_limits_are_really_on_what_runs(runtime: ProcessRuntime) -> None:
     rows = [line.split() for line in seen.output.decode().splitlines()]
     assert [row[3:5] for row in rows if row[:2] == ["Max", "open"]] == [["256", "256"]] * 2
     assert [row[4] for row in rows if row[:3] == ["Max", "file", "size"]] == [str(100 << 20)] * 2
-    record = records.read(runtime._layout.of("w1").record)
+    record = records.read(runtime._layout.of("w1"))
     assert record
     quota = [pathlib.Path(group) / name for group in record.groups for name in ("cpu.cfs_quota_us", "cpu.max")]
     found = [path.read_text().split()[0] for path in quota if path.exists()]

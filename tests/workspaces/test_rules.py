@@ -263,6 +263,39 @@ def test_a_container_without_volume_is_always_a_problem() -> None:
             assert judged.problem is Reason.CONTAINER_WITHOUT_VOLUME
 
 
+def test_a_volume_that_cannot_be_read_is_a_problem_whatever_runs_and_is_remembered() -> None:
+    for w in STATES:
+        judged = rules.judge(w, Observation(container=True, unreadable="torn"))
+        if w.observed_status is D and w.deleted_at:
+            assert judged == rules.Judgement(D)
+        else:
+            assert judged == rules.Judgement(w.observed_status, Reason.VOLUME_UNREADABLE)
+    w = replace(workspace(S), volume_generation="g1")
+    failed = rules.after_failure(w, Reason.VOLUME_UNREADABLE, "torn", NOW, 0, 0.0)
+    assert rules.volume_after(w, Observation(unreadable="torn"), failed) == ("g1", False)
+
+
+@pytest.mark.parametrize(
+    ("w", "seen", "news"),
+    [
+        (replace(workspace(S), volume_generation="g1"), Observation(volume="g1"), False),
+        (replace(workspace(S), volume_generation="g1"), Observation(volume="g1", container=True), True),
+        (replace(workspace(S), volume_generation="g1"), Observation(), True),
+        (replace(workspace(S, ERROR), volume_generation=None), Observation(volume="g1"), True),
+        (replace(workspace(P, ERROR), volume_generation=None), Observation(), False),
+        (replace(workspace(R, ERROR), volume_generation=None), Observation(container=True), False),
+        (replace(workspace(P), volume_generation="g1"), Observation(parked="g1"), True),
+        (replace(workspace(P, parked=True), volume_generation="g1"), Observation(parked="g1"), False),
+        (workspace(S, operation=OP.STARTING), Observation(volume="op1-1", container=True), False),
+        (workspace(S, operation=OP.STARTING), Observation(volume="op1-1", container=True, answering=True), True),
+        (workspace(S, operation=OP.STARTING), Observation(), True),
+        (workspace(S, operation=OP.STARTING), Observation(volume="somebody-else"), True),
+    ],
+)
+def test_an_observation_is_news_when_the_row_does_not_say_it(w: Workspace, seen: Observation, news: bool) -> None:
+    assert rules.is_news(w, seen) is news
+
+
 def test_an_archive_of_an_earlier_operation_does_not_complete_this_one() -> None:
     w = workspace(S, operation=OP.ARCHIVING, archive="w/old/1/home.tar.zst")
     assert not rules.is_complete(w, Observation())

@@ -42,3 +42,16 @@ SELECT 1 FROM system_locks WHERE name = $1 AND epoch = $2 FOR KEY SHARE;
 
 -- name: status
 SELECT holder, epoch, expires_at, expires_at > clock_timestamp() AS held, status FROM system_locks WHERE name = $1;
+
+-- name: setbacks
+SELECT name, failures, retry_at FROM setbacks WHERE kind = $1;
+
+-- name: note_setback
+INSERT INTO setbacks (kind, name, failures, error, since, retry_at) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (kind, name) DO UPDATE SET failures = excluded.failures, error = excluded.error, retry_at = excluded.retry_at;
+
+-- name: clear_setback
+DELETE FROM setbacks WHERE kind = $1 AND name = $2;
+
+-- name: all_setbacks
+SELECT kind, name, failures, error, since, retry_at FROM setbacks ORDER BY since, kind, name LIMIT $1;

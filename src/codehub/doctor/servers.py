@@ -84,12 +84,23 @@ async def _cluster(data: DataDir, version: str) -> Finding:
             f"the cluster was made by PostgreSQL {made_by.strip()}, this CodeHub brings {version}",
             "Make a backup with the CodeHub that made it, and restore it with this one.",
         )
-    running = await in_thread(
-        lambda: postgres_leftovers.postmaster(data) is not None and (data.secrets / "postgres").exists()
-    )
-    if not running:
+    if not await _runs(data):
         return ok("database", f"embedded PostgreSQL {version}, not running now")
     return await _given_database(data.database_url, "the embedded PostgreSQL")
+
+
+async def _runs(data: DataDir) -> bool:
+    return await in_thread(
+        lambda: postgres_leftovers.postmaster(data) is not None and (data.secrets / "postgres").exists()
+    )
+
+
+async def database_to_ask(settings: Settings) -> str | None:
+    """Where the rows are, for checks that read some; None while the embedded server does not run."""
+    if settings.storage.database_url is not None:
+        return settings.storage.database_url
+    data = DataDir(settings.storage.data_dir)
+    return data.database_url if await _runs(data) else None
 
 
 async def redis_server(settings: Settings) -> Finding:

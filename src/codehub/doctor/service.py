@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from codehub import settings as config
-from codehub.doctor import account, isolation, machine, servers, store, workspaces
+from codehub.doctor import account, background, isolation, machine, servers, store, workspaces
 from codehub.doctor import settings as settings_check
 from codehub.doctor.model import Finding, fail
 from codehub.doctor.threads import in_thread
@@ -25,6 +25,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         "port": lambda: machine.port(settings.server, root),
         "database": lambda: servers.database(settings),
         "redis": lambda: servers.redis_server(settings),
+        "background work": lambda: background.check(settings),
         "object store": lambda: store.check(settings.storage),
         "isolation": lambda: workspaces.isolation(settings),
         "network": lambda: workspaces.network(settings),

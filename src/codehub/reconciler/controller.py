@@ -2,12 +2,14 @@
 
 It compares what is with what is wished and moves one step at a time. What a step does to the world is in `operations`;
 what anything means is in `workspaces.rules`. Every save goes through the lease, so that a former leader saves nothing.
+Everything that asks for attention is observed; what then begins is bounded by kind. A workspace that cannot be advanced
+is set aside for a while (`coordinator.setbacks`), and the others go on.
 """
 
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,13 +18,14 @@ from codehub import ids, logs
 from codehub.clock import Clock
 from codehub.coordinator.driver import Tick
 from codehub.coordinator.leader import Lease
+from codehub.coordinator.setbacks import Setbacks
 from codehub.db import Connection
 from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.reconciler import idle_recheck
 from codehub.reconciler.idle_recheck import Returned, SecondLook
 from codehub.reconciler.operations import Operations
 from codehub.reconciler.transitions import Gone, Transitions
-from codehub.runtimes.base import Container, Runtime, RuntimeFailureError
+from codehub.runtimes.base import Container, Found, Runtime, RuntimeFailureError, UnreadableError
 from codehub.settings import CoordinatorConfig
 from codehub.workspaces import history, idle_store, rules, store
 from codehub.workspaces.model import Observation, Operation, Reason, Workspace
@@ -31,13 +34,15 @@ from codehub.workspaces.store import sql
 log = logs.get()
 ROWS_PER_TICK = 2_000
 SWEEP_PER_TICK = 200
+PROBES_AT_ONCE = 16
+SETBACKS = "workspace"
 
 
 @dataclass
 class Look:
     """One tick's observation of the runtime."""
 
-    containers: Mapping[str, Container]
+    containers: Found[Container]
     candidates: dict[str, Workspace] = field(default_factory=dict)
     seen: dict[str, Observation] = field(default_factory=dict)
     returned: Returned = field(default_factory=Returned)
@@ -62,8 +67,15 @@ class Controller:
         self._nudge = nudge
         self._second_look = second_look
         self._transitions = Transitions(lease, clock, config.max_retry)
+        self._setbacks = Setbacks(lease, clock, SETBACKS)
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._starting: set[str] = set()
+        self._under_way: dict[str, Operation] = {}
+        self._bounds = {
+            Operation.STARTING: config.max_concurrent_starts,
+            Operation.ARCHIVING: config.max_concurrent_packs,
+            Operation.RESTORING: config.max_concurrent_unpacks,
+            Operation.DELETING: config.max_concurrent_deletions,
+        }
         self._swept = ""
 
     async def close(self) -> None:
@@ -74,17 +86,31 @@ class Controller:
 
     async def tick(self) -> Tick:
         look = await self._look()
-        begun = 0
+        begun = failed = 0
         for w in sorted(look.candidates.values(), key=lambda w: w.desired_at):
-            if w.id not in self._tasks and self._has_room(w):
+            if w.id in self._tasks or self._can_wait(w, look):
+                continue
+            try:
                 begun += await self._advance(w.id, look)
-        stats = {"looked_at": len(look.candidates), "begun": begun, "under_way": len(self._tasks)}
+                await self._setbacks.clear(w.id)
+            except (LeaseLostError, UnavailableError):
+                raise
+            except Exception as e:  # noqa: BLE001 (whatever is wrong with this one, the others go on)
+                failed += 1
+                await self._setbacks.note(w.id, e)
+        stats = {
+            "looked_at": len(look.candidates),
+            "begun": begun,
+            "under_way": len(self._tasks),
+            "failed": failed,
+            "set_aside": len(self._setbacks.waiting()),
+        }
         return Tick(stats, await self._again_in())
 
     async def _again_in(self) -> float:
         """When the next row wants attention: soon while anything moves, rarely when nothing does."""
         async with self._lease.database.connection() as c:
-            due: datetime | None = await c.fetchval(sql.next_due)
+            due: datetime | None = await c.fetchval(sql.next_due, self._setbacks.waiting())
         wait = (due - self._clock.now()).total_seconds() if due else self._config.idle_interval
         return min(max(wait, self._config.active_interval), self._config.idle_interval)
 
@@ -97,13 +123,17 @@ class Controller:
         """
         busy = set(self._tasks)
         look = Look(await self._runtime.containers())
-        running = list(look.containers)
+        running = [*look.containers, *look.containers.unreadable]
         async with self._lease.database.connection() as c:
+            await self._setbacks.load(c)
+            now, aside = self._clock.now(), self._setbacks.waiting()
             for statement, args in (
-                (sql.due, (self._clock.now(), ROWS_PER_TICK)),
-                (sql.lost_containers, (running, ROWS_PER_TICK)),
-                (sql.not_running, (running,)),
-                (sql.sweep, (self._swept, SWEEP_PER_TICK)),
+                (sql.due_to_run, (now, aside, ROWS_PER_TICK)),
+                (sql.due_deleted, (now, aside, ROWS_PER_TICK)),
+                (sql.due_to_sleep, (now, aside, ROWS_PER_TICK)),
+                (sql.lost_containers, (running, aside, ROWS_PER_TICK)),
+                (sql.not_running, (running, aside)),
+                (sql.sweep, (self._swept, aside, SWEEP_PER_TICK)),
             ):
                 found = await store.query(c, statement, *args)
                 look.candidates.update((w.id, w) for w in found if w.id not in busy)
@@ -112,30 +142,54 @@ class Controller:
         await self._observe(look)
         about_to_sleep = [w for w in look.candidates.values() if idle_recheck.concerns(w)]
         look.returned = await self._second_look.who_returned(about_to_sleep)
-        for stray in strays - busy:
+        for stray in strays - busy - set(aside):
             log.warning("A container belongs to no workspace, stopping it", workspace=stray)
-            self._spawn(stray, self._runtime.stop(stray, self._config.stop_grace_seconds))
+            self._spawn(stray, self._stop_stray(stray))
         return look
 
     async def _observe(self, look: Look) -> None:
         volumes = await self._runtime.volumes(list(look.candidates))
+        answering = await self._which_answer(look)
         for id_ in look.candidates:
-            container, volume = look.containers.get(id_), volumes.get(id_)
+            volume = volumes.get(id_)
             here = volume if volume and not volume.parked else None
             look.seen[id_] = Observation(
-                container=container is not None,
-                answering=container is not None and self._operations.has_answered(container),
+                container=id_ in look.containers,
+                answering=id_ in answering,
                 volume=here.generation if here else None,
                 restored_from=here.restored_from if here else None,
                 parked=volume.generation if volume and volume.parked else volume.beside if volume else None,
+                unreadable=volumes.unreadable.get(id_),
             )
+
+    async def _which_answer(self, look: Look) -> set[str]:
+        """Of those whose start is over when they do."""
+        starting = [w.id for w in look.candidates.values() if w.operation is Operation.STARTING]
+        turns = asyncio.Semaphore(PROBES_AT_ONCE)
+
+        async def ask(id_: str) -> str | None:
+            async with turns:
+                try:
+                    found = await self._runtime.container(id_)
+                except UnreadableError as e:
+                    look.containers.unreadable[id_] = e.detail
+                    return None
+            return id_ if found and found.answers else None
+
+        found = await asyncio.gather(*(ask(id_) for id_ in starting if id_ in look.containers))
+        return {id_ for id_ in found if id_ is not None}
 
     # --- judge, plan
 
-    def _has_room(self, w: Workspace) -> bool:
-        """Only so many start at a time; candidates come oldest wish first."""
-        starts = rules.plan(w)[0] is Operation.STARTING
-        return not starts or len(self._starting) < self._config.max_concurrent_starts
+    def _has_room(self, operation: Operation) -> bool:
+        """Of each kind only so many are under way at a time; candidates come oldest wish first."""
+        bound = self._bounds.get(operation)
+        return bound is None or sum(other is operation for other in self._under_way.values()) < bound
+
+    def _can_wait(self, w: Workspace, look: Look) -> bool:
+        """It only waits for room, and nothing new was seen of it: not worth a transaction."""
+        unclear = w.id in look.containers.unreadable
+        return not unclear and not self._has_room(rules.plan(w)[0]) and not rules.is_news(w, look.seen[w.id])
 
     def _waits(self, w: Workspace) -> bool:
         """For its next attempt."""
@@ -143,6 +197,8 @@ class Controller:
 
     async def _advance(self, id_: str, look: Look) -> bool:
         """Take in what was seen of one workspace and begin, or carry on, what it needs. True: work is under way."""
+        if unreadable := look.containers.unreadable.get(id_):
+            raise UnreadableError(unreadable)
         seen, container = look.seen[id_], look.containers.get(id_)
         gone = await self._why_gone(look.candidates[id_], seen)
         async with self._lease.transaction() as c:
@@ -153,12 +209,11 @@ class Controller:
             if idle_recheck.concerns(w) and await self._is_used(c, w, look):
                 return False
             operation, plan = rules.plan(w)
-            if operation is Operation.NONE or not self._has_room(w) or self._waits(w):
+            if operation is Operation.NONE or not self._has_room(operation) or self._waits(w):
                 return False
             if w.operation is Operation.NONE:
                 w = await self._transitions.begin(c, w, operation, plan, ids.new(16))
-        if w.operation is Operation.STARTING:
-            self._starting.add(w.id)
+        self._under_way[w.id] = w.operation
         self._spawn(w.id, self._execute(w))
         return True
 
@@ -189,15 +244,30 @@ class Controller:
 
     def _done(self, id_: str, task: "asyncio.Task[None]") -> None:
         self._tasks.pop(id_, None)
-        self._starting.discard(id_)
+        self._under_way.pop(id_, None)
         if not task.cancelled() and (error := task.exception()):
             log.warning(
                 "Could not save how an operation ended, the next tick looks again", workspace=id_, error=str(error)
             )
         self._nudge()
 
+    async def _stop_stray(self, id_: str) -> None:
+        try:
+            await self._runtime.stop(id_, self._config.stop_grace_seconds)
+        except Exception as e:  # noqa: BLE001
+            await self._setbacks.note(id_, e)
+
     async def _execute(self, w: Workspace) -> None:
-        """One attempt at an operation. Whether it succeeded is for the next observation to say."""
+        """An attempt at an operation. What goes wrong in a way that it does not expect is this workspace's alone."""
+        try:
+            await self._attempt(w)
+        except (LeaseLostError, UnavailableError):
+            raise
+        except Exception as e:  # noqa: BLE001
+            await self._setbacks.note(w.id, e)
+
+    async def _attempt(self, w: Workspace) -> None:
+        """Whether it succeeded is for the next observation to say."""
         limit = rules.seconds_for(w.operation, self._operations.start_seconds(w))
         try:
             async with asyncio.timeout(limit):

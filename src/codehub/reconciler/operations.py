@@ -10,11 +10,20 @@ from typing import Protocol
 from codehub.archives.model import Archived
 from codehub.clock import Clock
 from codehub.coordinator.leader import Lease
-from codehub.errors import UnavailableError
+from codehub.errors import InvalidRequestError, UnavailableError
 from codehub.reconciler.transitions import Transitions
-from codehub.runtimes.base import Container, Exit, Runtime, RuntimeFailureError, StartFailedError, Volume, Workload
+from codehub.runtimes.base import (
+    Exit,
+    ImageNotFoundError,
+    Runtime,
+    RuntimeFailureError,
+    StartFailedError,
+    Volume,
+    Workload,
+)
 from codehub.settings import CoordinatorConfig
 from codehub.templates.loader import Templates
+from codehub.templates.model import Template
 from codehub.workspaces import rules, store
 from codehub.workspaces.model import Operation, Workspace
 
@@ -59,10 +68,6 @@ class Operations:
         self._config = config
         self._provide = provide  # what a workspace is given at its start, beside what its template says
         self._transitions = Transitions(lease, clock, config.max_retry)
-        self._answered: dict[str, str] = {}  # workspace → identity of the container that answered
-
-    def has_answered(self, container: Container) -> bool:
-        return self._answered.get(container.workspace_id) == container.identity
 
     def start_seconds(self, w: Workspace) -> float:
         template = self._templates.find(w.template)
@@ -124,21 +129,25 @@ class Operations:
 
     async def _start(self, w: Workspace) -> None:
         """Start, then wait until it answers or is gone again."""
-        template = self._templates.require(w.template)
-        self._answered.pop(w.id, None)
+        template = self._template(w)
         trusted = await self._is_trusted(w)
         await self._runtime.start(Workload(w.id, w.owner, template, self._provide(w), trusted=trusted))
         pause = FIRST_POLL
         while True:
-            container = (await self._runtime.containers()).get(w.id)
+            container = await self._runtime.container(w.id)
             if container is None:
                 ended = await self._runtime.last_exit(w.id)
                 raise StartFailedError(_how_it_ended(ended) if ended else "it ended at once")
-            if await self._runtime.answers(container, template):
-                self._answered[w.id] = container.identity
+            if container.answers:
                 return
             await self._clock.sleep(pause)
             pause = min(pause * 1.3, LAST_POLL)
+
+    def _template(self, w: Workspace) -> Template:
+        try:
+            return self._templates.require(w.template)
+        except InvalidRequestError as e:  # it was there when the workspace was made: trying again will not help
+            raise ImageNotFoundError(f"{e.detail}. Ask your admin to put it back, then recover the workspace") from e
 
     async def _is_trusted(self, w: Workspace) -> bool:
         async with self._lease.database.connection() as c:

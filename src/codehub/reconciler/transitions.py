@@ -75,7 +75,8 @@ class Transitions:
     async def _break(
         self, c: Connection, w: Workspace, seen: Observation, observed: Observed, problem: Reason, now: datetime
     ) -> Workspace:
-        failure = rules.after_failure(w, problem, _explain(problem), now, max_retry=0, dice=0.0)
+        why = seen.unreadable or _explain(problem)
+        failure = rules.after_failure(w, problem, why, now, max_retry=0, dice=0.0)
         saved = await self._save(c, w, seen, now, observed=observed, failure=failure)
         await store.note(c, w.id, now, Change(ACTOR, history.ProblemFound(problem), w.phase, saved.phase))
         return saved

@@ -21,8 +21,9 @@ from codehub.audit.codes import Code
 from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
+from codehub.coordinator.setbacks import Setbacks
 from codehub.db import Database
-from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
+from codehub.errors import LeaseLostError, UnavailableError
 from codehub.policy.model import Origin
 from codehub.retention import rules, store
 from codehub.retention.rules import Facts, Points, Rule, Stored, Verdict
@@ -37,7 +38,7 @@ ACTOR = "gc"
 BATCH = 500
 COLLECTED = {"archive": history.ArchiveCollected, "volume": history.VolumeCollected}
 AUDITED = {"archive": Code.ARCHIVE_COLLECT, "volume": Code.VOLUME_COLLECT}
-MOST_PER_TICK = 1_000
+AT_ONCE = 1_000
 TIMEOUT_SECONDS = 3600.0
 
 
@@ -143,6 +144,7 @@ class Collector:
         self._lease = lease
         self._finder = finder
         self._clock = clock
+        self._setbacks = {kind: Setbacks(lease, clock, kind) for kind in ("archive", "volume")}
         self._more = False  # the last tick left some that are due: no need to look around again
 
     async def tick(self) -> Tick:
@@ -201,22 +203,20 @@ class Collector:
     async def _collect(self, stats: dict[str, int], *, with_archives: bool) -> None:
         before = self._clock.now() - timedelta(seconds=self._finder.config.orphan_seconds)
         async with self._lease.database.connection() as c:
-            due = await store.due(c, before, MOST_PER_TICK)
-        self._more = False
+            for setbacks in self._setbacks.values():
+                await setbacks.load(c)
+            waiting = {kind: setbacks.waiting() for kind, setbacks in self._setbacks.items()}
+            due = await store.due(c, before, waiting, ["archive", "volume"] if with_archives else ["volume"], AT_ONCE)
+        self._more = len(due) == AT_ONCE
         for orphan in due:
-            if orphan.kind == "archive" and not with_archives:
-                continue
             try:
                 stats["collected"] += await self._take(orphan)
+                await self._setbacks[orphan.kind].clear(orphan.name)
             except (LeaseLostError, UnavailableError):
                 raise
-            except CodeHubError as e:
+            except Exception as e:  # noqa: BLE001 (whatever is wrong with this one, the others are collected)
                 stats["failed"] += 1
-                log.warning(
-                    "Could not collect, the next time again", kind=orphan.kind, name=orphan.name, error=e.detail
-                )
-        # Only go on at once when this led somewhere: what fails now fails in a second, too.
-        self._more = len(due) == MOST_PER_TICK and stats["collected"] > 0
+                await self._setbacks[orphan.kind].note(orphan.name, e)
 
     async def _take(self, orphan: Orphan) -> bool:
         verdict = await (self._condemn_archive if orphan.kind == "archive" else self._condemn_volume)(orphan)

@@ -26,8 +26,9 @@ SELECT name FROM orphans WHERE kind = 'archive' AND name = ANY ($1::text[]) AND 
 
 -- name: due_orphans
 SELECT kind, name, workspace_id, rule, bytes, seen_at, condemned_at FROM orphans
-WHERE seen_at <= $1 OR condemned_at IS NOT NULL
-ORDER BY seen_at, kind, name LIMIT $2;
+WHERE (seen_at <= $1 OR condemned_at IS NOT NULL) AND kind = ANY ($2::text[])
+  AND NOT (kind = 'archive' AND name = ANY ($3::text[])) AND NOT (kind = 'volume' AND name = ANY ($4::text[]))
+ORDER BY seen_at, kind, name LIMIT $5;
 
 -- name: orphans_seen
 SELECT kind, name, seen_at FROM orphans WHERE name = ANY ($1::text[]);
@@ -50,8 +51,8 @@ SELECT id FROM platform;
 -- name: trash_due
 SELECT id, purge, deleted_at FROM workspaces
 WHERE deleted_at IS NOT NULL AND emptied_at IS NULL AND observed_status = 'DELETED' AND operation = 'NONE'
-  AND (purge OR deleted_at <= $1)
-ORDER BY deleted_at LIMIT $2;
+  AND (purge OR deleted_at <= $1) AND NOT (id = ANY ($2::text[]))
+ORDER BY deleted_at LIMIT $3;
 
 -- name: expire
 -- From here on it cannot be brought back. The same conditions as above, on the locked row.

@@ -50,5 +50,8 @@ async def points(c: Connection, ids: Collection[str]) -> Mapping[str, Points]:
     return {id_: Points(places[id_], frozenset(operations[id_])) for id_ in places}
 
 
-async def due(c: Connection, before: datetime, limit: int) -> list[Orphan]:
-    return rows(Orphan, await c.fetch(sql.due_orphans, before, limit))
+async def due(
+    c: Connection, before: datetime, set_aside: Mapping[str, list[str]], kinds: Collection[str], limit: int
+) -> list[Orphan]:
+    aside = (set_aside["archive"], set_aside["volume"])
+    return rows(Orphan, await c.fetch(sql.due_orphans, before, list(kinds), *aside, limit))

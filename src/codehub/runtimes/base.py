@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from codehub.errors import CodeHubError
 from codehub.templates.model import Template
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,16 @@ class Container:
     identity: str  # changes with every start: pid + start time + boot id, or the container's id
     address: Address
     started_at: datetime
+    # Does the IDE answer on its address (the template's `ready` below 500)? None: it was not asked.
+    answers: bool | None = field(default=None, compare=False)
+
+
+class Found(dict[str, T], Generic[T]):
+    """What was observed, by workspace. Of those in `unreadable` it cannot be said; the text is why."""
+
+    def __init__(self, found: Mapping[str, T] | None = None, unreadable: Mapping[str, str] | None = None) -> None:
+        super().__init__(found or {})
+        self.unreadable = dict(unreadable or {})
 
 
 @dataclass(frozen=True)
@@ -50,7 +62,7 @@ class Piece:
 
     workspace_id: str
     generation: str  # empty for the rest that belongs to no volume
-    kind: str  # `volume`, `parked`, `unpacked` (by a restore that did not end), `rest`
+    kind: str  # `volume`, `parked`, `unpacked` (by a restore that did not end), `unreadable`, `rest`
 
 
 @dataclass(frozen=True)
@@ -91,6 +103,10 @@ class RuntimeFailureError(CodeHubError):
     code = "ActionFailed"
 
 
+class UnreadableError(RuntimeFailureError):
+    """Something of a workspace is there, and what it is cannot be told."""
+
+
 class StartFailedError(RuntimeFailureError):
     """The IDE could not be started, or exited at once."""
 
@@ -112,16 +128,16 @@ class IsolationUnavailableError(RuntimeFailureError):
 class Runtime(Protocol):
     name: str
 
-    async def containers(self) -> Mapping[str, Container]:
+    async def containers(self) -> Found[Container]:
         """All that exist now, in one look. Costs by how many run, not by how many workspaces there are."""
         ...
 
-    async def volumes(self, ids: Collection[str]) -> Mapping[str, Volume]:
-        """Which of these have a volume."""
+    async def container(self, workspace_id: str) -> Container | None:
+        """This one, asked whether it answers, which is bounded to about a second. Costs the same however many run."""
         ...
 
-    async def answers(self, container: Container, template: Template) -> bool:
-        """Does the IDE answer on its address (the template's `ready` path below 500)? Bounded to about a second."""
+    async def volumes(self, ids: Collection[str]) -> Found[Volume]:
+        """Which of these have a volume."""
         ...
 
     async def create_volume(self, workspace_id: str, generation: str) -> None:

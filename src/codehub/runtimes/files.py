@@ -1,6 +1,7 @@
 """File operations that are whole or not at all, and that a hostile home cannot lead astray. Used below `runtimes`."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import pathlib
@@ -14,6 +15,12 @@ from codehub.runtimes.base import RuntimeFailureError
 
 LOCK_TRIES, LOCK_PAUSE = 100, 0.05
 T = TypeVar("T")
+
+
+def raise_if_exhausted(error: Exception) -> None:
+    """What this process or machine has run out of is no fault of the file that it was noticed at."""
+    if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOMEM}:
+        raise error
 
 
 def write_whole(path: pathlib.Path, text: str, mode: int = 0o600) -> None:

@@ -12,6 +12,7 @@ from codehub.runtimes.base import RuntimeFailureError, StartFailedError
 from codehub.runtimes.layout import Place
 from codehub.runtimes.records import Running
 from codehub.runtimes.shepherd.spec import Spec
+from codehub.runtimes.threads import START, STOP, Threads
 from codehub.system.processes import Identity
 
 START_SECONDS = 30.0
@@ -19,7 +20,7 @@ KILL_SECONDS = 10.0  # from SIGKILL to dead: only a kernel that waits for a disk
 BEGINNING_SECONDS = 15.0  # for a start by somebody else that is under way
 
 
-async def start(spec: Spec) -> None:
+async def start(spec: Spec, threads: Threads) -> None:
     """Hand over to a shepherd; returns when it has the IDE's process, or had it already."""
 
     def hand_over() -> "subprocess.CompletedProcess[bytes]":
@@ -36,7 +37,7 @@ async def start(spec: Spec) -> None:
 
     # In a thread: uvloop does not report the end of a process whose own child lives on, which is what shepherds do.
     try:
-        done = await asyncio.to_thread(hand_over)
+        done = await threads.run(START, hand_over)
     except subprocess.TimeoutExpired:
         raise RuntimeFailureError("the start does not come to an end") from None
     said, complaint = done.stdout, done.stderr
@@ -46,8 +47,8 @@ async def start(spec: Spec) -> None:
         raise StartFailedError(trouble)
 
 
-async def stop(place: Place, grace_seconds: float) -> None:
-    running = await _wait_for_record(place)
+async def stop(place: Place, grace_seconds: float, threads: Threads) -> None:
+    running = await threads.run(STOP, _wait_for_record, place)
     if running is None:
         return
     if running.alive and grace_seconds > 0:
@@ -60,20 +61,14 @@ async def stop(place: Place, grace_seconds: float) -> None:
     if not await gone(running.shepherd, KILL_SECONDS):
         running.shepherd.signal(signal.SIGKILL)
         await gone(running.shepherd, KILL_SECONDS)
-    await asyncio.to_thread(clear_up, place, running)
+    await threads.run(STOP, clear_up, place, running)
 
 
-async def _wait_for_record(place: Place) -> Running | None:
+def _wait_for_record(place: Place) -> Running | None:
     """A start that is under way has the lock, but no record yet: wait until there is one or the other."""
-
-    def look() -> Running | None:
-        return records.read(place.record) or (
-            files.wait_for(
-                lambda: records.read(place.record), unless=lambda: files.is_free(place.lock), seconds=BEGINNING_SECONDS
-            )
-        )
-
-    return await asyncio.to_thread(look)
+    return records.read(place) or (
+        files.wait_for(lambda: records.read(place), unless=lambda: files.is_free(place.lock), seconds=BEGINNING_SECONDS)
+    )
 
 
 async def gone(who: Identity, seconds: float) -> bool:
@@ -104,7 +99,7 @@ def clear_up(place: Place, running: Running) -> None:
     if running.alive:
         return
     with contextlib.suppress(RuntimeFailureError), files.locked(place.lock):
-        if not place.record.exists() or records.read(place.record) != running:
+        if not place.record.exists() or records.read(place) != running:
             return  # it did
         if not place.exit_file.exists():
             files.write_whole(place.exit_file, json.dumps({"code": None, "at": running.started_at.timestamp()}))

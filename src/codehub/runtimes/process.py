@@ -28,6 +28,7 @@ from codehub.runtimes.base import (
     Container,
     ExecResult,
     Exit,
+    Found,
     IsolationUnavailableError,
     Piece,
     RuntimeFailureError,
@@ -39,12 +40,14 @@ from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.isolation import Isolation
 from codehub.runtimes.layout import Layout, Place
 from codehub.runtimes.network import ways
+from codehub.runtimes.records import Running
 from codehub.runtimes.sandbox import Room
 from codehub.runtimes.shepherd.spec import PLAIN
+from codehub.runtimes.threads import DELETE, MOVE, OBSERVE, START, Threads
 from codehub.runtimes.volumes import Meta, Volumes
 from codehub.system.privileges import Account
 from codehub.templates import programs
-from codehub.templates.model import Network, ProcessSpec, Template
+from codehub.templates.model import Network, ProcessSpec
 
 ANSWER_SECONDS = 1.0
 WRITING_SECONDS = 5.0
@@ -61,27 +64,22 @@ class ProcessRuntime:
         self._config = config
         self._account = account
         self._clock = clock
+        self._threads = Threads()
         self._volumes = Volumes(self._layout, config.uid_base if self._as_root else None)
         self._setting: workload.Setting | None = None
         self._groups: cgroups.Groups | None = None
 
-    async def containers(self) -> Mapping[str, Container]:
-        found = await asyncio.to_thread(records.read_all, self._layout.running)
-        return {running.workspace_id: running.container() for running in found}
+    async def containers(self) -> Found[Container]:
+        return await self._threads.run(OBSERVE, records.read_all, self._layout)
 
-    async def volumes(self, ids: Collection[str]) -> Mapping[str, Volume]:
-        def look() -> dict[str, Volume]:
-            return {name: found for name in ids if (found := self._volumes.look(name))}
+    async def container(self, workspace_id: str) -> Container | None:
+        running = await self._threads.run(OBSERVE, records.read, self._layout.of(workspace_id))
+        if running is None or not running.alive:
+            return None
+        return dataclasses.replace(running.container(), answers=await _answers(running))
 
-        return await asyncio.to_thread(look)
-
-    async def answers(self, container: Container, template: Template) -> bool:
-        base = "" if template.strip_prefix else f"/w/{container.workspace_id}"
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await connect.status_of(container.address, base + template.ready) < 500
-        except (OSError, ValueError, TimeoutError):
-            return False
+    async def volumes(self, ids: Collection[str]) -> Found[Volume]:
+        return await self._threads.run(OBSERVE, self._volumes.look, ids)
 
     async def isolation(self) -> Isolation:
         """How workspaces are kept apart here; for `doctor`, and looked for before each start until there is a way."""
@@ -98,10 +96,10 @@ class ProcessRuntime:
         return self._groups
 
     async def create_volume(self, workspace_id: str, generation: str) -> None:
-        await self._in_thread(lambda: self._volumes.create(workspace_id, generation))
+        await self._in_thread(MOVE, lambda: self._volumes.create(workspace_id, generation))
 
     async def place_volume(self, workspace_id: str, generation: str, staged: pathlib.Path, restored_from: str) -> None:
-        await self._in_thread(lambda: self._volumes.place(workspace_id, generation, staged, restored_from))
+        await self._in_thread(MOVE, lambda: self._volumes.place(workspace_id, generation, staged, restored_from))
 
     def staging(self, workspace_id: str, generation: str) -> pathlib.Path:
         self._layout.prepare(as_root=self._as_root)
@@ -114,35 +112,35 @@ class ProcessRuntime:
         return self._layout.of(workspace_id).parked / "home"
 
     async def delete_volume(self, workspace_id: str, generation: str) -> None:
-        await self._in_thread(lambda: self._volumes.delete(workspace_id, generation))
+        await self._in_thread(DELETE, lambda: self._volumes.delete(workspace_id, generation))
 
     async def park_volume(self, workspace_id: str, generation: str) -> None:
-        await self._in_thread(lambda: self._volumes.park(workspace_id, generation))
+        await self._in_thread(MOVE, lambda: self._volumes.park(workspace_id, generation))
 
     async def unpark_volume(self, workspace_id: str, generation: str, made: str) -> None:
-        await self._in_thread(lambda: self._volumes.unpark(workspace_id, generation, made))
+        await self._in_thread(MOVE, lambda: self._volumes.unpark(workspace_id, generation, made))
 
     async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
-        return await asyncio.to_thread(self._volumes.pieces, ids)
+        return await self._threads.run(OBSERVE, self._volumes.pieces, ids)
 
     async def discard(self, workspace_id: str, generation: str) -> None:
-        await self._in_thread(lambda: self._volumes.discard(workspace_id, generation))
+        await self._in_thread(DELETE, lambda: self._volumes.discard(workspace_id, generation))
 
     async def start(self, workload_: Workload) -> None:
         place = self._layout.of(workload_.workspace_id)
-        running = records.read(place.record)
+        running = records.read(place)
         if running and running.alive:
             return
         if running:
-            await asyncio.to_thread(lifecycle.clear_up, place, running)
+            await self._threads.run(START, lifecycle.clear_up, place, running)
         setting = self._as_far_as_trusted(await self._look_around(), workload_)
         process = workload.process_of(workload_)
         self._check_network(workload_, process)
-        meta = await asyncio.to_thread(self._volumes.meta, workload_.workspace_id)
-        await asyncio.to_thread(limits.require_space, self._config, self._layout.homes)
+        meta = await self._threads.run(START, self._volumes.meta, workload_.workspace_id)
+        await self._threads.run(START, limits.require_space, self._config, self._layout.homes)
         room = workload.room_of(workload_, process, place, meta.uid, setting)
         spec = workload.spec_of(workload_, place, room, setting)
-        await self._in_thread(lambda: self._furnish(place, room))
+        await self._in_thread(START, lambda: self._furnish(place, room))
         allowed, found = limits.resolve(workload_.template.limits, self._config), await self.limits()
         groups = found.create(workload_.workspace_id, allowed)
         alone = setting.isolation.kind != PLAIN and limits.counts_apart(meta.uid, os.uname().release)
@@ -156,23 +154,23 @@ class ProcessRuntime:
             filter_=limits.filter_of(process, setting.isolation.kind),
         )
         try:
-            await lifecycle.start(dataclasses.replace(spec, groups=groups, shares=shares))
+            await lifecycle.start(dataclasses.replace(spec, groups=groups, shares=shares), self._threads)
         except StartFailedError:
             cgroups.remove(groups)
             raise
 
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:
-        await lifecycle.stop(self._layout.of(workspace_id), grace_seconds)
+        await lifecycle.stop(self._layout.of(workspace_id), grace_seconds, self._threads)
 
     async def last_exit(self, workspace_id: str) -> Exit | None:
         place = self._layout.of(workspace_id)
-        left = records.read(place.record)
+        left = records.read(place)
         if left and not left.alive:
             await lifecycle.gone(left.shepherd, WRITING_SECONDS)  # it is just writing down how that went
         ended = records.read_exit(place.exit_file)
         if ended is None and (left is None or left.alive):
             return None
-        tail = await asyncio.to_thread(logs.tail, place.log, EXIT_TAIL)
+        tail = await self._threads.run(OBSERVE, logs.tail, place.log, EXIT_TAIL)
         code, at = ended or (None, None)
         return Exit(code, tail.decode(errors="replace"), at)
 
@@ -185,7 +183,7 @@ class ProcessRuntime:
         timeout_seconds: float = 60.0,
         max_output: int = 1_000_000,
     ) -> ExecResult:
-        running = records.read(self._layout.of(workspace_id).record)
+        running = records.read(self._layout.of(workspace_id))
         if running is None or not running.alive:
             raise RuntimeFailureError("the workspace is not running")
         environment = workload.basic_environment(
@@ -215,19 +213,19 @@ class ProcessRuntime:
         if self._groups:
             self._groups.leave()
 
-    async def _in_thread(self, work: Callable[[], None]) -> None:
+    async def _in_thread(self, kind: str, work: Callable[[], None]) -> None:
         def prepared() -> None:
             self._layout.prepare(as_root=self._as_root)
             work()
 
         try:
-            await asyncio.to_thread(prepared)
+            await self._threads.run(kind, prepared)
         except OSError as e:
             raise RuntimeFailureError(f"{e.strerror}: {e.filename}") from e
 
     async def _look_around(self) -> workload.Setting:
         if self._setting is None or self._setting.isolation.kind is None:
-            self._setting = await asyncio.to_thread(self._find_setting)
+            self._setting = await self._threads.run(START, self._find_setting)
         return self._setting
 
     def _find_setting(self) -> workload.Setting:
@@ -276,3 +274,11 @@ class ProcessRuntime:
         if self._account:  # the API shows logs, and is not root
             os.chown(place.log, 0, self._account.gid)
             place.log.chmod(0o2750)
+
+
+async def _answers(running: Running) -> bool:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await connect.status_of(running.address, running.ready) < 500
+    except (OSError, ValueError, TimeoutError):
+        return False

@@ -5,7 +5,10 @@ import pathlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from codehub.runtimes.base import Address, Container
+from codehub import ids
+from codehub.runtimes import files
+from codehub.runtimes.base import Address, Container, Found, UnreadableError
+from codehub.runtimes.layout import Layout, Place
 from codehub.runtimes.shepherd.spec import HOST_NETWORK
 from codehub.system.processes import Identity
 
@@ -28,6 +31,7 @@ class Running:
     network: str = HOST_NETWORK  # how it goes out; a record of an earlier version does not say
     rlimits: dict[str, int] = field(default_factory=dict)
     filter: str = ""  # of system calls
+    ready: str = "/"  # the path that answers below 500 when it is up
 
     @property
     def alive(self) -> bool:
@@ -38,7 +42,18 @@ class Running:
         return Container(self.workspace_id, f"{first.pid}-{first.started}-{first.boot}", self.address, self.started_at)
 
 
-def read(path: pathlib.Path) -> Running | None:
+def read(place: Place) -> Running | None:
+    """Its record. One that cannot be read counts only while the lock is held: then something of it runs."""
+    try:
+        return _read(place.record)
+    except (OSError, ValueError, TypeError, KeyError) as e:
+        files.raise_if_exhausted(e)
+        if files.is_free(place.lock):
+            return None
+        raise UnreadableError(f"it runs, but its record {place.record.name} cannot be read: {e}") from e
+
+
+def _read(path: pathlib.Path) -> Running | None:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -49,15 +64,24 @@ def read(path: pathlib.Path) -> Running | None:
     return Running(**values)
 
 
-def read_all(folder: pathlib.Path) -> list[Running]:
+def read_all(layout: Layout) -> Found[Container]:
     """All that are alive. Costs by how many run: nothing else has a file here."""
-    found = [read(path) for path in folder.glob("*.json")]
-    return [running for running in found if running and running.alive]
+    found: Found[Container] = Found()
+    for id_ in [path.stem for path in layout.running.glob("*.json") if ids.is_label(path.stem)]:
+        try:
+            running = read(layout.of(id_))
+        except UnreadableError as e:
+            found.unreadable[id_] = e.detail
+            continue
+        if running and running.alive:
+            found[id_] = running.container()
+    return found
 
 
 def read_exit(path: pathlib.Path) -> tuple[int | None, datetime] | None:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    return values["code"], datetime.fromtimestamp(values["at"], UTC)
+        return values["code"], datetime.fromtimestamp(values["at"], UTC)
+    except (OSError, ValueError, TypeError, KeyError) as e:
+        files.raise_if_exhausted(e)
+        return None  # what it says is for people: without it they are told less

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from codehub import ids
 from codehub.runtimes import files, records, uids
-from codehub.runtimes.base import Piece, RuntimeFailureError, Volume
+from codehub.runtimes.base import Found, Piece, RuntimeFailureError, UnreadableError, Volume
 from codehub.runtimes.layout import Layout, Place
 
 META = "meta.json"
@@ -37,12 +37,15 @@ def read(folder: pathlib.Path) -> Meta | None:
         return Meta(**json.loads((folder / META).read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except (OSError, ValueError, TypeError) as e:
+        files.raise_if_exhausted(e)
+        raise UnreadableError(f"what its {folder.name} is cannot be read ({META}: {e})") from e
 
 
 @contextlib.contextmanager
 def held(place: Place) -> Iterator[None]:
     """Hold a workspace that does not run: while it does, its shepherd has the lock, and waiting would not help."""
-    running = records.read(place.record)
+    running = records.read(place)
     if running and running.alive:
         raise RuntimeFailureError("the workspace is running")
     with files.locked(place.lock):
@@ -54,7 +57,17 @@ class Volumes:
         self._layout = layout
         self._uid_base = uid_base  # None: not root, so everything is ours
 
-    def look(self, workspace_id: str) -> Volume | None:
+    def look(self, ids_: Collection[str]) -> Found[Volume]:
+        found: Found[Volume] = Found()
+        for id_ in ids_:
+            try:
+                if volume := self._look(id_):
+                    found[id_] = volume
+            except UnreadableError as e:
+                found.unreadable[id_] = e.detail
+        return found
+
+    def _look(self, workspace_id: str) -> Volume | None:
         place = self._layout.of(workspace_id)
         here, parked = read(place.volume), read(place.parked)
         if here:
@@ -127,7 +140,7 @@ class Volumes:
 
     def delete(self, workspace_id: str, generation: str) -> None:
         place = self._layout.of(workspace_id)
-        there = [meta.generation for folder in (place.volume, place.parked) if (meta := read(folder))]
+        there = [found for folder in (place.volume, place.parked) if (found := _generation(folder)) is not None]
         if not place.root.exists() or (there and generation not in there):
             return
         with held(place):
@@ -135,8 +148,7 @@ class Volumes:
 
     def _destroy(self, place: Place, generation: str) -> None:
         for folder in (place.volume, place.parked):
-            meta = read(folder)
-            if meta and meta.generation == generation:
+            if _generation(folder) == generation:
                 _discard(place, folder)
         self._sweep(place)
         if not (place.volume.exists() or place.parked.exists()):
@@ -150,9 +162,9 @@ class Volumes:
     def _pieces_of(self, workspace_id: str) -> list[Piece]:
         place = self._layout.of(workspace_id)
         found = [
-            Piece(workspace_id, meta.generation, folder.name)
+            Piece(workspace_id, generation, folder.name if generation else "unreadable")
             for folder in (place.volume, place.parked)
-            if (meta := read(folder))
+            if (generation := _generation(folder)) is not None
         ]
         names = [folder.name for folder in _listing(place.root)]
         for name in names:
@@ -213,6 +225,15 @@ class Volumes:
         except OSError as e:
             if e.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
                 raise
+
+
+def _generation(folder: pathlib.Path) -> str | None:
+    """Of the volume in this folder; empty where that cannot be read, None where there is none."""
+    try:
+        meta = read(folder)
+    except UnreadableError:
+        return ""
+    return meta.generation if meta else None
 
 
 def _discard(place: Place, folder: pathlib.Path) -> None:

@@ -117,6 +117,7 @@ def spec_of(workload: Workload, place: Place, room: Room, setting: Setting) -> S
         log_dir=str(place.log),
         log_max_bytes=setting.config.log_max_bytes,
         address={"socket": str(place.socket)},
+        ready=("" if workload.template.strip_prefix else f"/w/{workload.workspace_id}") + workload.template.ready,
     )
 
 

@@ -346,6 +346,24 @@ class CoordinatorConfig:
         "Workspaces that start at the same time; by cores, because starting is mostly CPU.",
         check=at_least(1),
     )
+    max_concurrent_packs: int = setting(
+        "CODEHUB_MAX_CONCURRENT_PACKS",
+        max(2, (os.cpu_count() or 1) // 2),
+        "Homes that are packed into archives at the same time; by half the cores: the others are for people.",
+        check=at_least(1),
+    )
+    max_concurrent_unpacks: int = setting(
+        "CODEHUB_MAX_CONCURRENT_UNPACKS",
+        max(2, os.cpu_count() or 1),
+        "Homes that come back from archives at the same time; by cores, because their owners wait.",
+        check=at_least(1),
+    )
+    max_concurrent_deletions: int = setting(
+        "CODEHUB_MAX_CONCURRENT_DELETIONS",
+        2,
+        "Workspaces that are deleted at the same time: mostly work for the disk.",
+        check=at_least(1),
+    )
     max_retry: int = setting(
         "CODEHUB_MAX_RETRY", 3, "Failed attempts at an operation before the workspace is in error.", check=at_least(0)
     )

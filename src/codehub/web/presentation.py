@@ -133,6 +133,8 @@ def files(w: Workspace) -> Files:
     match info.get("reason"):
         case Reason.DATA_LOST | Reason.CONTAINER_WITHOUT_VOLUME:
             return Files.OLDER if w.archive_key else Files.LOST
+        case Reason.VOLUME_UNREADABLE:
+            return Files.UNSURE
         case Reason.ARCHIVE_CORRUPTED | Reason.ARCHIVE_NOT_FOUND:
             # While it is made the home is still there; when it is fetched, it is all there is.
             return Files.SAFE if info.get("operation") == Operation.ARCHIVING else Files.UNSURE

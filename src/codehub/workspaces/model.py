@@ -73,6 +73,7 @@ class Reason(StrEnum):
     DATA_LOST = "DataLost"
     IMAGE_NOT_FOUND = "ImageNotFound"
     CONTAINER_WITHOUT_VOLUME = "ContainerWithoutVolume"
+    VOLUME_UNREADABLE = "VolumeUnreadable"
     ARCHIVE_CORRUPTED = "ArchiveCorrupted"
     ARCHIVE_NOT_FOUND = "ArchiveNotFound"
 
@@ -83,6 +84,7 @@ TERMINAL = frozenset(
         Reason.DATA_LOST,
         Reason.IMAGE_NOT_FOUND,
         Reason.CONTAINER_WITHOUT_VOLUME,
+        Reason.VOLUME_UNREADABLE,
         Reason.ARCHIVE_CORRUPTED,
         Reason.ARCHIVE_NOT_FOUND,
     }
@@ -146,6 +148,7 @@ class Observation:
     volume: str | None = None  # its generation; a parked one does not count
     restored_from: str | None = None
     parked: str | None = None  # the generation of one that lies in the trash
+    unreadable: str | None = None  # why it cannot be said which volume there is
 
 
 @dataclass(frozen=True)

@@ -107,24 +107,44 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 SELECT id, workspace_id, at, actor, code, data, from_state, to_state, took_seconds
 FROM workspace_history WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
--- name: due
-SELECT * FROM workspaces WHERE attention_at <= $1 ORDER BY attention_at, desired_at LIMIT $2;
+-- name: due_to_run
+-- What is under way, and what is to run. Apart from the rest: thousands that are to be stored away are in no one's way.
+SELECT * FROM workspaces
+WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[]))
+  AND (operation <> 'NONE' OR (desired_state = 'RUNNING' AND deleted_at IS NULL))
+ORDER BY attention_at, desired_at LIMIT $3;
+
+-- name: due_deleted
+SELECT * FROM workspaces
+WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[])) AND operation = 'NONE' AND deleted_at IS NOT NULL
+ORDER BY attention_at, desired_at LIMIT $3;
+
+-- name: due_to_sleep
+SELECT * FROM workspaces
+WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[]))
+  AND operation = 'NONE' AND desired_state <> 'RUNNING' AND deleted_at IS NULL
+ORDER BY attention_at, desired_at LIMIT $3;
 
 -- name: lost_containers
 -- Rows that say RUNNING although no such container was seen.
-SELECT * FROM workspaces WHERE observed_status = 'RUNNING' AND operation = 'NONE' AND NOT (id = ANY ($1::text[])) LIMIT $2;
+SELECT * FROM workspaces
+WHERE observed_status = 'RUNNING' AND operation = 'NONE' AND NOT (id = ANY ($1::text[])) AND NOT (id = ANY ($2::text[]))
+LIMIT $3;
 
 -- name: not_running
 -- Of these containers' workspaces, those whose row does not expect one.
-SELECT * FROM workspaces WHERE id = ANY ($1::text[]) AND observed_status <> 'RUNNING' AND operation = 'NONE';
+SELECT * FROM workspaces
+WHERE id = ANY ($1::text[]) AND NOT (id = ANY ($2::text[])) AND observed_status <> 'RUNNING' AND operation = 'NONE';
 
 -- name: known
 SELECT id FROM workspaces WHERE id = ANY ($1::text[]);
 
 -- name: sweep
 -- A rotating look at sleeping volumes, a bounded number at a time.
-SELECT * FROM workspaces WHERE observed_status = 'STANDBY' AND operation = 'NONE' AND health_status = 'OK' AND id > $1
-ORDER BY id LIMIT $2;
+SELECT * FROM workspaces
+WHERE observed_status = 'STANDBY' AND operation = 'NONE' AND health_status = 'OK' AND id > $1
+  AND NOT (id = ANY ($2::text[]))
+ORDER BY id LIMIT $3;
 
 -- name: begin
 UPDATE workspaces
@@ -184,7 +204,7 @@ RETURNING *;
 UPDATE workspaces SET attention_at = NULL WHERE id = $1 RETURNING *;
 
 -- name: next_due
-SELECT min(attention_at) FROM workspaces WHERE attention_at IS NOT NULL;
+SELECT min(attention_at) FROM workspaces WHERE attention_at IS NOT NULL AND NOT (id = ANY ($1::text[]));
 
 -- name: owner_is_active
 SELECT deactivated_at IS NULL FROM users WHERE name = $1;

@@ -83,6 +83,8 @@ def judge(w: Workspace, seen: Observation) -> Judgement:
     """What an observation means for a workspace in this state. Reality wins over the row."""
     if w.observed_status is Observed.DELETED and w.deleted_at is not None:
         return Judgement(Observed.DELETED)
+    if seen.unreadable is not None:
+        return Judgement(w.observed_status, Reason.VOLUME_UNREADABLE)
     if seen.container and seen.volume is None:
         return Judgement(Observed.RUNNING, Reason.CONTAINER_WITHOUT_VOLUME)
     if seen.container:
@@ -93,6 +95,18 @@ def judge(w: Workspace, seen: Observation) -> Judgement:
         half = w.operation is Operation.RESTORING and seen.restored_from != w.archive_key
         return Judgement(Observed.PENDING if half else Observed.STANDBY)
     return Judgement(Observed.PENDING, Reason.DATA_LOST if _lost(w, seen) else None)
+
+
+def is_news(w: Workspace, seen: Observation) -> bool:
+    """Does this observation say anything that the row does not? If not, there is nothing to save."""
+    seen = own(w, seen)
+    judged = judge(w, seen)
+    if judged.problem is not None and w.health_status is Health.OK:
+        return True
+    if w.operation is not Operation.NONE:
+        return is_complete(w, seen)
+    known = (w.observed_status, w.volume_generation, w.volume_parked)
+    return (judged.observed, *volume_after(w, seen, None)) != known
 
 
 def _lost(w: Workspace, seen: Observation) -> bool:
@@ -323,7 +337,7 @@ def volume_after(w: Workspace, seen: Observation, failure: Failure | None) -> tu
 
     One that is lost is remembered, so that it is known again should it come back.
     """
-    if failure is not None and failure.error_info["reason"] is Reason.DATA_LOST:
+    if failure is not None and failure.error_info["reason"] in {Reason.DATA_LOST, Reason.VOLUME_UNREADABLE}:
         return w.volume_generation, w.volume_parked
     return seen.volume or seen.parked, seen.volume is None and seen.parked is not None
 

@@ -115,6 +115,7 @@ class Shepherd:
                 "network": self._spec.network.kind,
                 "rlimits": rlimits(self._spec.shares),
                 "filter": self._spec.shares.filter,
+                "ready": self._spec.ready,
             },
         )
         try:

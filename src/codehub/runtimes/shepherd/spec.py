@@ -67,6 +67,7 @@ class Spec:
     groups: list[str] = field(default_factory=list)  # control groups to run in
     address: dict[str, str | int | None] = field(default_factory=dict)
     shares: Shares = field(default_factory=Shares)
+    ready: str = "/"  # the path that answers below 500 when it is up
 
     def dumps(self) -> bytes:
         return json.dumps(asdict(self)).encode()
