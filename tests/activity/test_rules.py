@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from codehub.activity import rules
+from codehub.i18n import idleness
+from codehub.i18n.locales import of_request
 from codehub.templates.model import ActivityMode, ActivityProfile
 from codehub.workspaces.model import Desired, DesiredBy, Health, HistoryEntry, Observed, Operation, Workspace
 from codehub.workspaces.ttl_policy import Terms
@@ -27,7 +29,9 @@ def why(
     **known: Any,
 ) -> str:
     mode = ActivityMode.CONNECTIONS if by_tabs else ActivityMode.TRAFFIC
-    return rules.reason(w, Terms(mode, ActivityProfile.PLAIN, seconds, 0), seconds, tabs, known.get("sleeps_at"), last)
+    terms = Terms(mode, ActivityProfile.PLAIN, seconds, 0)
+    found = rules.reason(w, terms, seconds, tabs, known.get("sleeps_at"), last)
+    return idleness.sentence(of_request("en"), found.code, found.data)
 
 
 def entry(actor: str, code: str, **data: Any) -> HistoryEntry:
@@ -45,14 +49,14 @@ def entry(actor: str, code: str, **data: Any) -> HistoryEntry:
         (why(AWAKE, seconds=0), "it never sleeps by itself: its time is 0"),
         (why(AWAKE, tabs=1, by_tabs=True), "1 tab is open"),
         (why(AWAKE, tabs=3, by_tabs=True), "3 connections are open"),
-        (why(AWAKE, tabs=3, seconds=172_805).partition("; ")[2], "it sleeps after 2 days 5 s without activity"),
+        (why(AWAKE, tabs=3, seconds=172_805).partition("; ")[2], "it sleeps after 2 d 5 s without activity"),
         (
             why(
                 replace(AWAKE, keep_awake_until=NOW + 2 * HOUR, keep_awake_reason="training"), sleeps_at=NOW + 2 * HOUR
             ),
             "kept awake until 2026-03-02 11:00:00 UTC (training)",
         ),
-        (why(replace(AWAKE, operation=Operation.STOPPING)), "stopping is under way"),
+        (why(replace(AWAKE, operation=Operation.STOPPING)), "Stopping is under way"),
         (
             why(replace(AWAKE, desired_state=Desired.STANDBY, desired_by=DesiredBy.TTL)),
             "about to sleep: nobody was at work",
@@ -63,7 +67,7 @@ def entry(actor: str, code: str, **data: Any) -> HistoryEntry:
         (why(replace(ASLEEP, deleted_at=NOW)), "it is in the trash"),
         (
             why(replace(workspace(Observed.STANDBY, Health.ERROR), error_info={"reason": "DataLost"})),
-            "stopped by an error: DataLost",
+            "stopped by an error: Its files have vanished from the disk. Nobody of CodeHub removed them.",
         ),
         (why(ASLEEP, last=entry("mina", "sleep_requested")), "stopped at 2026-03-02 10:00:00 UTC: asked for by mina"),
         (

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import codehub
+from codehub.activity import rules as idle_rules
 from codehub.audit import codes as audit_codes
 from codehub.db import Queries
-from codehub.i18n import audit, history, texts, values
+from codehub.i18n import audit, history, idleness, texts, values
 from codehub.i18n.locales import Locale, of_request, of_shell
 from codehub.policy.model import Role
 from codehub.retention.rules import Rule
@@ -73,6 +74,14 @@ def test_every_code_of_the_audit_log_has_a_sentence_made_of_its_data(code: audit
         assert "?" not in said
 
 
+@pytest.mark.parametrize("locale", LOCALES.values(), ids=LOCALES)
+@pytest.mark.parametrize("code", idle_rules.Code)
+def test_every_reason_to_sleep_or_not_has_a_sentence(code: idle_rules.Code, locale: Locale) -> None:
+    data = {"connections": 2, "after": 5400, "since": MOMENT, "at": MOMENT, "until": MOMENT, "actor": "mina"}
+    said = idleness.sentence(locale, code, {**data, "operation": "STOPPING", "by": "user", "reason": "Timeout"})
+    assert "?" not in said
+
+
 def test_both_languages_say_the_same() -> None:
     assert texts.TEXTS["en"].keys() == texts.TEXTS["ko"].keys()
     for key, english in texts.TEXTS["en"].items():
@@ -88,6 +97,7 @@ def test_no_text_is_left_over() -> None:
     pages = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.html"))
     written = {key for key in texts.TEXTS["en"] if f'"{key}"' in source or f"t.{key}" in pages}
     by_parts = {key for key in texts.TEXTS["en"] if key.startswith(("state_", "time_"))}
+    by_parts |= {f"idle_{code}" for code in idle_rules.Code}
     assert sorted(texts.TEXTS["en"].keys() - named - written - by_parts) == []
 
 

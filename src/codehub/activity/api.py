@@ -1,7 +1,7 @@
 """`GET /api/v1/workspaces/{id}/activity`: why it sleeps, or does not."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
@@ -9,7 +9,9 @@ from pydantic import BaseModel, Field
 from codehub.activity.service import Activity
 from codehub.http import provide
 from codehub.http.access import LoggedIn
+from codehub.http.language import Reader
 from codehub.http.problems import documented
+from codehub.i18n import idleness
 from codehub.templates.model import ActivityMode, ActivityProfile
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(401, 403, 503))
@@ -24,7 +26,9 @@ class ActivityOut(BaseModel):
     counted: dict[str, int] = Field(description="What was seen and counts as activity, by kind.")
     ignored: dict[str, int] = Field(description="What was seen and does not: an IDE talking to itself.")
     sleeps_at: datetime | None = Field(description="When it sleeps if nothing happens; null: nothing would do that.")
-    reason: str
+    code: str = Field(description="Why; each code has its own data.", examples=["active"])
+    data: dict[str, Any]
+    reason: str = Field(description="A sentence about it, in the language that `Accept-Language` asks for.")
 
 
 @router.get("/workspaces/{id}/activity", responses=documented(404))
@@ -32,6 +36,7 @@ async def workspace_activity(
     request: Request,
     caller: LoggedIn,
     id: Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])],  # noqa: A002
+    reader: Reader,
 ) -> ActivityOut:
     """When it will sleep and why; why it did, or did not. Counts are kept for a month after the last news."""
     found = await provide.get(request, Activity).explain(caller, id)
@@ -45,5 +50,7 @@ async def workspace_activity(
         counted=seen.counted,
         ignored=seen.ignored,
         sleeps_at=found.sleeps_at,
-        reason=found.reason,
+        code=found.reason.code,
+        data=dict(found.reason.data),
+        reason=idleness.sentence(reader, found.reason.code, found.reason.data),
     )

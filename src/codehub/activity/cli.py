@@ -1,10 +1,13 @@
 """`codehub workspace why`: what the activity of a workspace says, for whoever may run commands on the machine."""
 
+import os
+
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from codehub.command import operator, with_services
+from codehub.i18n import idleness, locales
 from codehub.web.services import Services
 from codehub.workspaces import cli
 from codehub.workspaces.points_cli import app as workspaces
@@ -17,7 +20,8 @@ def why(which: cli.WHICH) -> None:
     async def work(services: Services) -> None:
         w = await cli.find(services, which)
         found = await services.activity.explain(operator(), w.id)
-        typer.echo(f"{w.name} ({w.id}) is {w.phase}: {found.reason}.")
+        said = idleness.sentence(locales.of_shell(os.environ), found.reason.code, found.reason.data)
+        typer.echo(f"{w.name} ({w.id}) is {w.phase}: {said}.")
         if found.sleeps_at:
             typer.echo(f"If nothing happens it sleeps at {found.sleeps_at:%Y-%m-%d %H:%M:%S} UTC.")
         table = Table("Seen", "Times", "", box=None, pad_edge=False)

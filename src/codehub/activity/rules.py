@@ -1,6 +1,13 @@
-"""Idleness in words: why a workspace will sleep, and when; why it does not; why it did. Pure."""
+"""Why a workspace will sleep, and when; why it does not; why it did: a code with data. Pure.
 
+`service` asks it; the sentence is made for the reader by `i18n.idleness`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
+from typing import Any
 
 from codehub.templates.model import ActivityMode
 from codehub.workspaces.history import IdleArchive, IdleSleep
@@ -8,61 +15,70 @@ from codehub.workspaces.model import Desired, DesiredBy, HistoryEntry, Operation
 from codehub.workspaces.ttl_policy import Terms
 
 
+class Code(StrEnum):
+    OPERATION = "operation"
+    SLEEPS_NOW = "sleeps_now"
+    SLEEP_REQUESTED = "sleep_requested"
+    NEVER = "never"
+    CONNECTED_ONCE = "connected_once"
+    CONNECTED = "connected"
+    KEPT_AWAKE = "kept_awake"
+    ACTIVE = "active"
+    RUNNING = "running"
+    ASKED_FOR = "asked_for"
+    TRASH = "trash"
+    ERROR = "error"
+    RISING = "rising"
+    NEW = "new"
+    STOPPED = "stopped"
+    SLEPT = "slept"
+    STORED = "stored"
+
+
+@dataclass(frozen=True)
+class Reason:
+    code: Code
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
 def reason(
     w: Workspace, terms: Terms, seconds: int, connections: int, sleeps_at: datetime | None, last: HistoryEntry | None
-) -> str:
+) -> Reason:
     """`seconds`: after which it sleeps; `last`: the newest line of its history about sleeping."""
     if w.phase is not Phase.RUNNING:
         return _why_not_running(w, last)
     if w.operation is not Operation.NONE:
-        return f"{w.operation.lower()} is under way"
+        return Reason(Code.OPERATION, {"operation": w.operation})
     if w.desired_state is not Desired.RUNNING:
-        who = "nobody was at work" if w.desired_by is DesiredBy.TTL else f"asked for by {w.desired_by}"
-        return f"about to sleep: {who}"
+        by_timer = w.desired_by is DesiredBy.TTL
+        return Reason(Code.SLEEPS_NOW) if by_timer else Reason(Code.SLEEP_REQUESTED, {"by": w.desired_by})
     if seconds == 0:
-        return "it never sleeps by itself: its time is 0"
+        return Reason(Code.NEVER)
     if terms.mode is ActivityMode.CONNECTIONS and connections:
-        return f"{connections} {'tab is' if connections == 1 else 'connections are'} open"
+        return Reason(Code.CONNECTED_ONCE if connections == 1 else Code.CONNECTED, {"connections": connections})
     if w.keep_awake_until and sleeps_at == w.keep_awake_until:
-        why = f" ({w.keep_awake_reason})" if w.keep_awake_reason else ""
-        return f"kept awake until {_time(w.keep_awake_until)}{why}"
-    return f"{_since(w)}; it sleeps after {_length(seconds)} without activity"
+        return Reason(Code.KEPT_AWAKE, {"until": w.keep_awake_until.isoformat(), "purpose": w.keep_awake_reason})
+    return Reason(_since(w), {"since": w.idle_since.isoformat(), "after": seconds})
 
 
-def _since(w: Workspace) -> str:
+def _since(w: Workspace) -> Code:
     if w.idle_since == w.last_access_at and w.last_access_at > w.created_at:
-        return f"last activity at {_time(w.last_access_at)}"
-    what = "running" if w.idle_since == w.phase_changed_at else "asked for"
-    return f"no activity yet, {what} since {_time(w.idle_since)}"
+        return Code.ACTIVE
+    return Code.RUNNING if w.idle_since == w.phase_changed_at else Code.ASKED_FOR
 
 
-def _why_not_running(w: Workspace, last: HistoryEntry | None) -> str:
+def _why_not_running(w: Workspace, last: HistoryEntry | None) -> Reason:
     if w.deleted_at:
-        return "it is in the trash"
+        return Reason(Code.TRASH)
     if w.phase is Phase.ERROR:
-        return f"stopped by an error: {(w.error_info or {}).get('reason', 'unknown')}"
+        return Reason(Code.ERROR, {"reason": (w.error_info or {}).get("reason", "other")})
     if w.desired_state is Desired.RUNNING:
-        return "it is on its way up"
+        return Reason(Code.RISING)
     if last is None:
-        return "it was never started"
-    at = _time(last.at)
-    if last.code not in {IdleSleep.code, IdleArchive.code}:
-        return f"stopped at {at}: asked for by {last.actor}"
-    length = _length(last.data["seconds"])
+        return Reason(Code.NEW)
+    at = last.at.isoformat()
     if last.code == IdleSleep.code:
-        idle = _time(datetime.fromisoformat(last.data["idle_since"]))
-        return f"put to sleep at {at}: no activity since {idle}, for longer than {length}"
-    return f"stored away at {at}: asleep for longer than {length}"
-
-
-def _time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _length(seconds: int) -> str:
-    """As people say it: 45 s, 30 min, 1 h 30 min, 2 days."""
-    minutes, s = divmod(seconds, 60)
-    hours, m = divmod(minutes, 60)
-    days, h = divmod(hours, 24)
-    parts = ((days, "day" if days == 1 else "days"), (h, "h"), (m, "min"), (s, "s"))
-    return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
+        return Reason(Code.SLEPT, {"at": at, "since": last.data["idle_since"], "after": last.data["seconds"]})
+    if last.code == IdleArchive.code:
+        return Reason(Code.STORED, {"at": at, "after": last.data["seconds"]})
+    return Reason(Code.STOPPED, {"at": at, "actor": last.actor})

@@ -24,7 +24,7 @@ class Explanation:
     terms: Terms
     seen: Seen
     sleeps_at: datetime | None
-    reason: str
+    reason: rules.Reason
 
 
 class Activity:

@@ -67,6 +67,14 @@ class Locale:
                 return self.say(key, n=round(seconds / unit))
         return self.say("span_seconds", n=max(1, round(seconds)))
 
+    def length(self, seconds: int) -> str:
+        """`45 s`, `1 h 30 min`, `2 d`: a setting, as exact as it was made."""
+        minutes, s = divmod(seconds, 60)
+        hours, m = divmod(minutes, 60)
+        days, h = divmod(hours, 24)
+        parts = ((days, "span_days"), (h, "span_hours"), (m, "span_minutes"), (s, "span_seconds"))
+        return " ".join(self.say(key, n=count) for count, key in parts if count) or self.say("span_seconds", n=0)
+
     def size(self, amount: int) -> str:
         """`0.4 MB`, `420 MB`, `1.2 GB`."""
         if amount >= GB:

@@ -9,7 +9,7 @@ from typing import Any
 
 from codehub.i18n.locales import Locale
 
-MOMENTS = frozenset({"created_at", "active_at", "idle_since", "asleep_since", "orphan_since", "until"})
+MOMENTS = frozenset({"created_at", "active_at", "idle_since", "asleep_since", "orphan_since", "until", "at", "since"})
 CODED = {"operation": "operation", "plan": "plan", "work": "work", "rule": "rule", "reason": "trouble", "why": "why"}
 NAMED = {**CODED, "role": "role", "active": "active"}
 
@@ -20,7 +20,12 @@ def shown(locale: Locale, data: Mapping[str, Any], now: datetime | None) -> dict
 
 
 def _shown(locale: Locale, name: str, value: Any, now: datetime | None) -> str:
-    plain: Mapping[str, Callable[[Any], str]] = {"seconds": locale.span, "bytes": locale.size, "scopes": ", ".join}
+    plain: Mapping[str, Callable[[Any], str]] = {
+        "seconds": locale.span,
+        "bytes": locale.size,
+        "scopes": ", ".join,
+        "after": locale.length,
+    }
     if value is None:
         return "?"
     if name in plain:
