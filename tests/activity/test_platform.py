@@ -36,6 +36,7 @@ def platform() -> Iterator[Platform]:
     with a_place() as folder:
         (folder / "templates").mkdir()
         (folder / "templates" / "alone.toml").write_text(ALONE)
+        (folder / "templates" / "computes.toml").write_text("busy_cpus = 0.05\n" + ALONE)
         environment = {
             "CODEHUB_TEMPLATES_DIR": str(folder / "templates"),
             "CODEHUB_MAX_RUNNING_PER_USER": "0",
@@ -92,6 +93,26 @@ async def test_a_workspace_that_nobody_uses_sleeps_and_says_why(platform: Platfo
             assert answer.status == 404
     said = codehub("workspace", "why", id_, CODEHUB_DATA_DIR=str(platform.data_dir))
     assert "put to sleep at" in said.stdout, said.stderr
+
+
+async def test_one_that_computes_stays_awake_and_its_history_says_so_once(platform: Platform) -> None:
+    async with platform.client() as client:
+        id_ = await create(client, template="computes", standby_ttl_seconds=6)
+        await until(client, id_, "RUNNING")
+        begun = await inside(platform, id_, "setsid timeout 60 sh -c 'while :; do :; done' >/dev/null 2>&1 &")
+        assert begun.exit_code == 0, begun.output
+        async with asyncio.timeout(50):
+            while sum(line["seconds"] for line in await kept_awake(client, id_)) < 12:  # looked at more than once
+                await asyncio.sleep(0.2)
+        assert [line["work"] for line in await kept_awake(client, id_)] == ["processes"]
+        async with client.patch(f"/api/v1/workspaces/{id_}", json={"desired_state": "STANDBY"}) as answer:
+            assert answer.status == 202
+        await until(client, id_, "STANDBY")
+
+
+async def kept_awake(client: aiohttp.ClientSession, id_: str) -> list[dict[str, Any]]:
+    async with client.get(f"/api/v1/workspaces/{id_}/history") as answer:
+        return [line["data"] for line in (await answer.json())["items"] if line["code"] == "kept_awake"]
 
 
 async def test_one_that_never_sleeps_says_so(platform: Platform) -> None:
