@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench soak model lock states clean
+.PHONY: help serve test check format bench soak model lock states policy clean
 
 help: ## List what can be run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ lock: $(VENV)/installed-dev ## Resolve the dependencies anew into the two lock f
 
 states: $(VENV)/installed ## Draw docs/states.md from the rules
 	$(BIN)/python scripts/draw-states
+
+policy: $(VENV)/installed ## Draw docs/policy.md, who may do what, from its table
+	$(BIN)/python scripts/draw-policy
 
 clean: ## Remove the environment and caches; data directories stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -26,6 +26,7 @@ from tests.servers import Runner, TestServers
 from codehub import logs
 from codehub.db import Database
 from codehub.gate.passes import Pass, Passes
+from codehub.policy.model import Role
 from codehub.settings import LogConfig
 
 HERE = pathlib.Path(__file__).parent
@@ -284,7 +285,7 @@ class Lab:
     def _head(
         self, name: str, id_: str, path: str, *, method: str = "GET", more: str = "", websocket: bool = False
     ) -> pathlib.Path:
-        pass_ = Passes(SECRET).write(Pass(id_, "mina", "session", int(time.time()) + 86_400))
+        pass_ = Passes(SECRET).write(Pass(id_, "mina", Role.LEARNER, "session", int(time.time()) + 86_400))
         mode, dest = ("websocket", "websocket") if websocket else ("cors", "empty")
         path = f"/w/{id_}/{path}"
         text = HEAD.format(method=method, path=path, id=id_, mode=mode, dest=dest, pass_=pass_, more=more)

@@ -65,6 +65,24 @@ def test_only_the_clock_knows_the_time() -> None:
     assert found == []
 
 
+def test_only_policy_decides_who_may_do_what() -> None:
+    asking = re.compile(
+        r"\.is_admin\b|\.role (is|in|==|!=)|\brole (is|in|==|!=) {?Role\.|\bowner (==|!=)|(==|!=) \w+\.owner\b"
+        r"|(==|!=) (caller|principal)\.name\b|\b(caller|principal)\.name (==|!=)"
+    )
+    others = {
+        "archives/unpack.py",  # the owner of a file
+        "doctor/machine.py",
+        "workspaces/sharing.py",  # nobody is the guest of their own
+    }
+    package = ROOT / "src" / "codehub"
+    names = [p.relative_to(package).as_posix() for p in SOURCES if asking.search(p.read_text(encoding="utf-8"))]
+    assert [name for name in names if not name.startswith("policy/") and name not in others] == []
+    assert "policy/rules.py" in names
+    markup = [p for p in (package / "web" / "templates").iterdir() if "is_admin" in p.read_text(encoding="utf-8")]
+    assert markup == []
+
+
 def test_a_tests_name_is_a_sentence() -> None:
     names = [n.rsplit(":", 1)[1] for path in TESTS for n, _ in functions(path) if ":test_" in n]
     assert [name for name in names if name.count("_") < 3] == []

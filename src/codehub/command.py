@@ -10,7 +10,7 @@ from codehub.clock import SystemClock
 from codehub.db import migrate
 from codehub.embedded.datadir import DataDir
 from codehub.embedded.servers import Urls, reachable
-from codehub.policy.model import ALL_SCOPES, Principal, Role
+from codehub.policy.model import ALL_SCOPES, Kind, Principal, Role
 from codehub.settings import Settings
 from codehub.startup import load_settings
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def operator() -> Principal:
     """Whoever may run commands on this machine may do everything; the audit log says who it was."""
-    return Principal(f"cli:{getpass.getuser()}", Role.ADMIN, ALL_SCOPES)
+    return Principal(f"cli:{getpass.getuser()}", Role.ADMIN, ALL_SCOPES, kind=Kind.OPERATOR)
 
 
 def resolve(settings: Settings, urls: Urls) -> Settings:

@@ -2,6 +2,7 @@
 
 from codehub.audit import service as audit
 from codehub.audit.codes import Code
+from codehub.command import operator
 from codehub.policy.model import Origin
 from codehub.web.services import Services
 from tests.virtual_time import ManualClock
@@ -19,7 +20,7 @@ async def test_pages_go_from_new_to_old_without_loss(services: Services, clock: 
     await fill(services, clock, 7)
     seen: list[str] = []
     before = None
-    while page := await services.audit.page(before=before, actor=None, subject=None, limit=3):
+    while page := await services.audit.page(operator(), before=before, actor=None, subject=None, limit=3):
         seen += [entry.subject for entry in page]
         before = page[-1].id
     assert seen == [f"mina-{number}" for number in reversed(range(7))]
@@ -27,9 +28,9 @@ async def test_pages_go_from_new_to_old_without_loss(services: Services, clock: 
 
 async def test_entries_can_be_picked_by_actor_and_subject(services: Services, clock: ManualClock) -> None:
     await fill(services, clock, 4)
-    mine = await services.audit.page(before=None, actor="boss", subject=None, limit=10)
+    mine = await services.audit.page(operator(), before=None, actor="boss", subject=None, limit=10)
     assert [entry.subject for entry in mine] == ["mina-3", "mina-1"]
-    (one,) = await services.audit.page(before=None, actor=None, subject="mina-2", limit=10)
+    (one,) = await services.audit.page(operator(), before=None, actor=None, subject="mina-2", limit=10)
     assert (one.actor, one.data) == ("admin", {"number": 2})
 
 
@@ -40,5 +41,5 @@ async def test_removal_takes_the_oldest_and_no_more_than_it_was_asked_for(
     async with services.database.transaction() as c:
         assert await audit.prune(c, clock.now(), 2) == 2
         assert await audit.prune(c, clock.now().replace(year=2020), 2) == 0
-    rest = await services.audit.page(before=None, actor=None, subject=None, limit=10)
+    rest = await services.audit.page(operator(), before=None, actor=None, subject=None, limit=10)
     assert [entry.subject for entry in rest] == ["mina-4", "mina-3", "mina-2"]

@@ -41,7 +41,7 @@ async def deactivate(services: Services, name: str, by: Principal | None = None)
 
 async def entries(services: Services, code: str) -> list[AuditEntry]:
     """Audit entries of this kind, newest first."""
-    found = await services.audit.page(before=None, actor=None, subject=None, limit=1000)
+    found = await services.audit.page(operator(), before=None, actor=None, subject=None, limit=1000)
     return [entry for entry in found if entry.code == code]
 
 

@@ -154,7 +154,7 @@ async def test_every_act_leaves_an_entry_that_says_who_what_and_from_where(servi
     await people.revoke_token(someone, "mina", made.token.id)
     session = (await people.page_sessions(someone, "mina", after=FROM_THE_START, limit=5))[0]
     await people.revoke_session(someone, "mina", session.id)
-    found = await services.audit.page(before=None, actor=None, subject="mina", limit=100)
+    found = await services.audit.page(operator(), before=None, actor=None, subject="mina", limit=100)
     assert [(entry.code, entry.actor) for entry in reversed(found)] == [
         ("user.create", "boss"),
         ("user.change", "boss"),

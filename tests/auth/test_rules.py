@@ -12,6 +12,7 @@ from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.auth.rules import SessionVerdict as Verdict
 from codehub.errors import ForbiddenError, LastAdminError, NotFoundError
 from codehub.policy import rules as policy_rules
+from codehub.policy.actions import Action
 from codehub.policy.model import ALL_SCOPES, Principal, Role, Scope
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -196,26 +197,26 @@ def test_no_change_that_is_allowed_takes_the_last_admin_away(
     [({READ}, True, False), ({WRITE}, False, True), ({READ, WRITE}, True, True), ({ADMIN}, False, False)],
 )
 def test_a_scope_allows_only_what_it_says(scopes: set[Scope], may_read: bool, may_write: bool) -> None:
-    for writes, allowed in ((False, may_read), (True, may_write)):
+    for action, allowed in ((Action.WORKSPACE_SEE, may_read), (Action.WORKSPACE_START, may_write)):
         if allowed:
-            policy_rules.require_scope(caller(Role.ADMIN, frozenset(scopes)), writes=writes)
+            policy_rules.require_scope(caller(Role.ADMIN, frozenset(scopes)), action)
         else:
             with pytest.raises(ForbiddenError):
-                policy_rules.require_scope(caller(Role.ADMIN, frozenset(scopes)), writes=writes)
+                policy_rules.require_scope(caller(Role.ADMIN, frozenset(scopes)), action)
 
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("scopes", [ALL_SCOPES, frozenset({READ, WRITE})])
 def test_only_an_admin_with_the_admin_scope_is_one(role: Role, scopes: frozenset[Scope]) -> None:
     if role is Role.ADMIN and ADMIN in scopes:
-        policy_rules.require_admin(caller(role, scopes))
-        policy_rules.require_self_or_admin(caller(role, scopes), "somebody-else")
+        policy_rules.require(caller(role, scopes), Action.USER_CREATE)
+        policy_rules.require(caller(role, scopes), Action.USER_SEE, policy_rules.account("somebody-else"))
     else:
         with pytest.raises(ForbiddenError):
-            policy_rules.require_admin(caller(role, scopes))
+            policy_rules.require(caller(role, scopes), Action.USER_CREATE)
         with pytest.raises(NotFoundError):
-            policy_rules.require_self_or_admin(caller(role, scopes), "somebody-else")
-    policy_rules.require_self_or_admin(caller(role, scopes), "mina")
+            policy_rules.require(caller(role, scopes), Action.USER_SEE, policy_rules.account("somebody-else"))
+    policy_rules.require(caller(role, scopes), Action.USER_SEE, policy_rules.account("mina"))
 
 
 def token(**fields: datetime | None) -> AccessToken:

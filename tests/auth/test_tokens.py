@@ -7,6 +7,8 @@ import pytest
 from codehub.auth.service import FROM_THE_START
 from codehub.command import operator
 from codehub.errors import ForbiddenError, NotFoundError, UnauthenticatedError
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
 from codehub.policy.model import ALL_SCOPES, Principal, Role, Scope
 from codehub.settings import Settings
 from codehub.web.services import Services
@@ -96,9 +98,9 @@ async def test_an_admins_token_without_the_admin_scope_is_no_admins(services: Se
 async def test_a_demoted_admins_token_loses_the_admins_rights(services: Services) -> None:
     await add(services, "jun", Role.ADMIN)
     made = await make_token(services, "jun")
-    assert (await services.credentials.by_token(made.secret)).is_admin
+    assert policy.allows(await services.credentials.by_token(made.secret), Action.USER_LIST)
     await services.people.change_user(operator(), "jun", role=Role.TEACHER, active=None)
-    assert not (await services.credentials.by_token(made.secret)).is_admin
+    assert not policy.allows(await services.credentials.by_token(made.secret), Action.USER_LIST)
 
 
 async def test_the_token_of_the_environment_is_admin_whatever_happens_to_the_user_of_that_name(
@@ -107,7 +109,7 @@ async def test_the_token_of_the_environment_is_admin_whatever_happens_to_the_use
     await add(services, "jun", Role.ADMIN)
     await services.people.change_user(operator(), "admin", role=Role.LEARNER, active=False)
     caller = await services.credentials.by_token("an-admin-token-for-tests")
-    assert (caller.name, caller.is_admin) == ("admin", True)
+    assert (caller.name, policy.allows(caller, Action.USER_LIST)) == ("admin", True)
 
 
 async def test_deactivating_in_one_process_ends_sessions_and_tokens_in_another_within_a_second(

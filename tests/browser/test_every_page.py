@@ -112,10 +112,10 @@ async def share(services: Services, ids: Mapping[str, str]) -> None:
     """With somebody who came, and somebody who did not; and somebody's with mina."""
     mina, jun = (Principal(name, Role.LEARNER, operator().scopes) for name in ("mina", "jun"))
     for guest in ("jun", LONGEST_NAME):
-        await services.entering.share(mina, ids["Week 3: Recursion"], guest)
-    await services.entering.arrive("jun", ids["Week 3: Recursion"])
+        await services.sharing.share(mina, ids["Week 3: Recursion"], guest)
+    await services.access.arrive(replace(jun, session_id="s"), ids["Week 3: Recursion"])
     made = admitted(await services.workspaces.create(jun, NewWorkspace("Group work", "terminal", Desired.STANDBY)))
-    await services.entering.share(jun, made.id, "mina")
+    await services.sharing.share(jun, made.id, "mina")
 
 
 async def tell_everything(services: Services, id_: str) -> None:
@@ -148,6 +148,7 @@ ENTRIES: Mapping[str, Callable[[Request, Named, datetime], Response]] = {
     "limit": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], LIMIT, mine=True, **HOME),
     "full": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], FULL, mine=True, **HOME),
     "missing": lambda r, _w, _: entry_pages.not_found(r, **HOME),
+    "origin": lambda r, _w, _: entry_pages.only_owners(r, **HOME),
     "shared": lambda r, w, _: entry_pages.share_origin(r, w[LONG], **HOME),
     "admin": lambda r, _w, _: entry_pages.admins_stay_out(r, **HOME),
     "misdirected": lambda r, _w, _: misdirected(r),

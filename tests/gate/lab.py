@@ -20,7 +20,7 @@ from aiohttp import web
 from codehub.clock import SystemClock
 from codehub.command import operator
 from codehub.gate.director import Activity, Unwatched, WorkspaceDirector
-from codehub.policy.model import Principal, Role
+from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.proxy.front_door import FrontDoor
 from codehub.proxy.model import Address
 from codehub.proxy.server import Engine
@@ -114,7 +114,7 @@ class Lab:
             yield session
 
     async def workspace(self, owner: str = "admin", template: str = "terminal") -> Workspace:
-        caller = Principal(owner, Role.LEARNER, frozenset())
+        caller = Principal(owner, Role.LEARNER, ALL_SCOPES)
         return admitted(await self.services.workspaces.create(caller, NewWorkspace("Lab", template, Desired.ARCHIVED)))
 
     async def put(self, w: Workspace, observed: str, **columns: Any) -> None:

@@ -168,7 +168,7 @@ async def test_a_guest_comes_in_and_is_out_when_it_is_over(lab: Lab) -> None:
         async with guest.get(f"{lab.url}/api/v1/workspaces?shared=true") as answer:
             assert [item["id"] for item in (await answer.json())["items"]] == [w.id]
         async with guest.get(shares) as answer:
-            assert answer.status == 404  # only the owner's to see
+            assert answer.status == 403  # a guest knows that it is there; with whom it is shared is the owner's to see
         for came in (False, True):
             async with owner.get(shares) as answer:
                 (share,) = (await answer.json())["items"]

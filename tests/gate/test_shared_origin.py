@@ -67,7 +67,7 @@ async def test_admins_do_not_enter_and_are_told_what_to_do(lab: Lab) -> None:
         assert (status, "CODEHUB_WORKSPACE_DOMAIN" in text, "codehub user add" in text) == (403, True, True)
         async with browser.post(f"{lab.url}/_codehub/understood/{w.id}", headers=FORM) as answer:
             assert answer.status == 403
-        assert (await look(lab, browser, theirs))[0] == 404
+        assert (await look(lab, browser, theirs))[0] == 403
         assert not [c for c in browser.cookie_jar if c.key == "codehub-pass"]
     assert lab.ide.requests == []
     async with lab.browser() as program:  # has no dashboard that scripts could act on
@@ -83,7 +83,7 @@ async def test_who_becomes_an_admin_has_no_workspace_open_any_more(lab: Lab) -> 
             assert answer.status == 200
         assert (await look(lab, browser, w))[0] == 200
         await lab.services.people.change_user(operator(), "mina", role=Role.ADMIN, active=None)
-        await lab.director.look_for_the_unwelcome()
+        await lab.director.close_revoked()
         before = len(lab.ide.requests)
         async with browser.get(f"{lab.url}/w/{w.id}/", headers=PAGE, allow_redirects=False) as answer:
             assert (answer.status, answer.headers["location"].startswith("/?next=")) == (303, True)

@@ -234,7 +234,7 @@ async def test_a_guest_may_wake_and_nothing_else(lab: Lab) -> None:
             assert answer.status == 303
         assert (await desired(lab, w))[0] is Desired.RUNNING
         async with guest.patch(f"{lab.url}/api/v1/workspaces/{w.id}", json={"desired_state": "STANDBY"}) as answer:
-            assert answer.status == 404
+            assert answer.status == 403
 
 
 async def test_a_few_requests_of_one_person_wait_for_it_and_the_others_are_told_so(lab: Lab) -> None:

@@ -274,7 +274,7 @@ async def test_after_redis_lost_its_memory_nobody_is_stopped_before_the_proxies_
 
 
 async def wake(late: Evening, id_: str) -> None:
-    admitted(await late.service.request(MINA, id_, Desired.RUNNING, by=DesiredBy.WAKE))
+    admitted(await late.service.request(MINA, id_, Desired.RUNNING))
 
 
 async def tick(late: Evening, _id: str) -> None:
@@ -290,7 +290,7 @@ async def test_a_person_wins_over_a_timer_that_fires_in_the_same_moment(
     for step in order:
         await step(late, id_)
     w = await late.get(id_)
-    assert (w.desired_state, w.desired_by) == (Desired.RUNNING, DesiredBy.WAKE)
+    assert (w.desired_state, w.desired_by) == (Desired.RUNNING, DesiredBy.USER)
     await late.tick(3)
     assert ("stop", id_) not in late.runtime.calls
 

@@ -263,7 +263,7 @@ async def test_sharing_shows_it_to_the_guest_and_to_nobody_else(site: Site, mina
         assert "Shared with you" in shown
         assert "by mina" in shown
         assert f'href="/w/{w.id}/"' in shown
-        await page(jun, f"/workspaces/{w.id}", status=404)
+        await page(jun, f"/workspaces/{w.id}", status=403)  # its history is not a guest's to read
         assert await post(jun, f"/do/{w.id}/unshare", user="jun") == (303, "/", {})
         assert "Shared with you" not in await page(jun)
     await post(mina, f"/do/{w.id}/share", user="jun", then="page")

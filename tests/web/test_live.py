@@ -109,11 +109,11 @@ async def test_a_guest_is_told_from_the_share_to_its_end_and_an_admin_of_everyth
     w, own = await create(site, "mina"), await create(site, "jun")
     async with listening(site, "jun") as jun, listening(site, "admin") as admin:
         await rename(site, w, "before")
-        await site.services.entering.share(caller("mina"), w.id, "jun")
+        await site.services.sharing.share(caller("mina"), w.id, "jun")
         assert await jun.next() == ("workspace_joined", {"workspace_id": w.id})
         await rename(site, w, "shared")
         await jun.until("workspace_updated", id=w.id, name="shared")
-        await site.services.entering.unshare(caller("mina"), w.id, "jun")
+        await site.services.sharing.unshare(caller("mina"), w.id, "jun")
         assert await jun.until("workspace_left") == {"workspace_id": w.id}
         await rename(site, w, "after")
         await rename(site, own, "end")
@@ -126,7 +126,7 @@ async def test_a_guest_is_told_from_the_share_to_its_end_and_an_admin_of_everyth
 @pytest.mark.usefixtures("people")
 async def test_a_guest_leaves_with_an_owner_who_is_deactivated_and_comes_back_with_them(site: Site) -> None:
     w = await create(site, "mina")
-    await site.services.entering.share(caller("mina"), w.id, "jun")
+    await site.services.sharing.share(caller("mina"), w.id, "jun")
     async with listening(site, "jun") as jun:
         for active, event in ((False, "workspace_left"), (True, "workspace_joined")):
             await site.services.people.change_user(operator(), "mina", role=None, active=active)
@@ -138,7 +138,7 @@ async def test_a_guest_leaves_with_an_owner_who_is_deactivated_and_comes_back_wi
 @pytest.mark.usefixtures("people")
 async def test_a_guest_who_comes_later_is_told_too_and_resumes(site: Site) -> None:
     w = await create(site, "mina")
-    await site.services.entering.share(caller("mina"), w.id, "jun")
+    await site.services.sharing.share(caller("mina"), w.id, "jun")
     async with listening(site, "jun") as jun:
         await rename(site, w, "one")
         await jun.until("workspace_updated", name="one")

@@ -74,7 +74,7 @@ def _put_together() -> set[str]:
         *(f"entry_step_{step}" for step in ("files", "start", "open")),
         *(
             f"entry_{kind}{part}"
-            for kind in ("stored", "new", "missing", "login", "admin")
+            for kind in ("stored", "new", "missing", "origin", "admin")
             for part in ("", "_body", "_do")
         ),
     }

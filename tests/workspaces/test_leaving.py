@@ -61,7 +61,7 @@ async def test_what_runs_or_is_to_run_is_wished_asleep_with_the_reason(
     mine, other = await made(services, MINA, **columns), await made(services, JUN, **columns)
     await deactivate(services, "mina")
     w = await get(services, mine)
-    assert (w.desired_state, w.desired_by) == (Desired.STANDBY, DesiredBy.ADMIN)
+    assert (w.desired_state, w.desired_by) == (Desired.STANDBY, DesiredBy.OPERATOR)
     assert w.operation == columns.get("operation", "NONE")  # what is under way is carried on
     newest = (await services.workspaces.history(operator(), mine, before=2**62, limit=1))[0]
     assert (newest.code, newest.actor, newest.to_state) == ("owner_deactivated", operator().name, "STANDBY")
@@ -89,32 +89,34 @@ async def test_a_timers_wish_that_activity_would_withdraw_stands(services: Servi
 
 async def test_nobody_wakes_it_until_its_owner_is_active_again(services: Services) -> None:
     id_ = await made(services, MINA, **RUNNING)
-    await services.entering.share(MINA, id_, "jun")
+    await services.sharing.share(MINA, id_, "jun")
     await deactivate(services, "mina")
     async with services.database.connection() as c:
         await c.execute("UPDATE workspaces SET observed_status = 'STANDBY' WHERE id = $1", id_)
     with pytest.raises(NotFoundError):
-        admitted(await services.entering.wake("jun", id_))
-    assert await services.entering.shared_with(JUN, after=(services.clock.now() - timedelta(days=1), ""), limit=5) == []
+        await services.access.visit(JUN, id_)
+    assert await services.sharing.shared_with(JUN, after=(services.clock.now() - timedelta(days=1), ""), limit=5) == []
     for caller in (MINA, operator()):
         with pytest.raises(DeactivatedError, match="activate them first"):
             admitted(await services.workspaces.request(caller, id_, Desired.RUNNING))
     with pytest.raises(DeactivatedError):
         admitted(await services.workspaces.create(MINA, NewWorkspace("more", "terminal")))
     await activate(services, "mina")
-    assert (admitted(await services.entering.wake("jun", id_))).desired_state is Desired.RUNNING
+    woken = await services.access.wake(JUN, await services.access.visit(JUN, id_))
+    assert admitted(woken).desired_state is Desired.RUNNING
 
 
 async def test_what_others_shared_with_them_is_over_and_the_owners_history_says_so(services: Services) -> None:
     id_, other = await made(services, JUN), await made(services, JUN)
-    await services.entering.share(JUN, id_, "mina")
+    await services.sharing.share(JUN, id_, "mina")
     await add(services, "sora")
-    await services.entering.share(JUN, other, "sora")
+    sora = Principal("sora", Role.LEARNER, ALL_SCOPES)
+    await services.sharing.share(JUN, other, "sora")
     await deactivate(services, "mina")
     await activate(services, "mina")
     with pytest.raises(NotFoundError):
-        await services.entering.visit("mina", id_)
-    assert (await services.entering.visit("sora", other)).id == other
+        await services.access.visit(MINA, id_)
+    assert (await services.access.visit(sora, other)).workspace.id == other
     newest = (await services.workspaces.history(JUN, id_, before=2**62, limit=1))[0]
     assert (newest.code, newest.data) == ("guest_deactivated", {"user": "mina"})
 

@@ -8,10 +8,12 @@ from pydantic import BaseModel, Field
 
 from codehub.activity.service import Activity
 from codehub.http import provide
-from codehub.http.access import LoggedIn
+from codehub.http.access import may
 from codehub.http.language import Reader
 from codehub.http.problems import documented
 from codehub.i18n import idleness
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal
 from codehub.templates.model import ActivityMode, ActivityProfile
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(401, 403, 503))
@@ -34,7 +36,7 @@ class ActivityOut(BaseModel):
 @router.get("/workspaces/{id}/activity", responses=documented(404))
 async def workspace_activity(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_HISTORY)],
     id: Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])],  # noqa: A002
     reader: Reader,
 ) -> ActivityOut:

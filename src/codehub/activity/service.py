@@ -12,6 +12,7 @@ from codehub.activity.intake import moment
 from codehub.activity.model import Kind, Seen
 from codehub.db import Database
 from codehub.errors import UnavailableError
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.templates.model import ActivityMode
 from codehub.workspaces import idle_store
@@ -35,7 +36,7 @@ class Activity:
         self._workspaces = workspaces
 
     async def explain(self, caller: Principal, id_: str) -> Explanation:
-        w = await self._workspaces.get(caller, id_)
+        w = await self._workspaces.get(caller, id_, Action.WORKSPACE_HISTORY)
         seen = await self._seen(w.id)
         async with self._database.connection() as c:
             last = await idle_store.last_sleep(c, w.id)

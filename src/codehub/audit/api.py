@@ -10,11 +10,12 @@ from pydantic import BaseModel, Field
 from codehub.audit.model import AuditEntry
 from codehub.audit.service import AuditLog
 from codehub.http import paging, provide
-from codehub.http.access import LoggedIn
+from codehub.http.access import may
 from codehub.http.language import Reader
 from codehub.http.problems import documented
 from codehub.i18n import audit
-from codehub.policy import rules as policy_rules
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal
 
 router = APIRouter(prefix="/api/v1/admin", tags=["operations"], responses=documented(400, 401, 403, 503))
 Filter = Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$")]
@@ -37,7 +38,7 @@ class AuditEntryOut(BaseModel):
 @router.get("/audit")
 async def list_audit(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.AUDIT_READ)],
     reader: Reader,
     *,
     actor: Filter = None,
@@ -45,10 +46,9 @@ async def list_audit(
     limit: paging.Limit = 50,
     cursor: paging.NumberCursor = None,
 ) -> paging.Page[AuditEntryOut]:
-    policy_rules.require_admin(caller)
     log = provide.get(request, AuditLog)
     before = None if cursor is None else int(cursor)
-    found = await log.page(before=before, actor=actor, subject=subject, limit=limit + 1)
+    found = await log.page(caller, before=before, actor=actor, subject=subject, limit=limit + 1)
 
     def show(e: AuditEntry) -> AuditEntryOut:
         said = audit.sentence(reader, e.code, e.data, actor=e.actor, subject=e.subject)

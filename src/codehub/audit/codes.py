@@ -14,6 +14,7 @@ class Code(StrEnum):
     SESSION_REVOKE = "session.revoke"
     SESSION_STOLEN = "session.stolen"
     WORKSPACE_DOWNLOAD = "workspace.download"
+    WORKSPACE_ENTER = "workspace.enter"
     WORKSPACE_DESTROY = "workspace.destroy"
     ARCHIVE_COLLECT = "archive.collect"
     VOLUME_COLLECT = "volume.collect"
@@ -30,6 +31,7 @@ DATA: Mapping[Code, frozenset[str]] = {
     Code.SESSION_REVOKE: frozenset({"id"}),
     Code.SESSION_STOLEN: frozenset({"session_id"}),
     Code.WORKSPACE_DOWNLOAD: frozenset({"owner", "archive_key"}),
+    Code.WORKSPACE_ENTER: frozenset({"owner"}),
     Code.WORKSPACE_DESTROY: frozenset({"why"}),
     Code.ARCHIVE_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),
     Code.VOLUME_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),

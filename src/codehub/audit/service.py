@@ -6,7 +6,9 @@ from typing import Any
 from codehub.audit.codes import Code
 from codehub.audit.model import AuditEntry
 from codehub.db import Connection, Database, Queries, rows
-from codehub.policy.model import Origin
+from codehub.policy import rules as policy_rules
+from codehub.policy.actions import Action
+from codehub.policy.model import Origin, Principal
 
 sql = Queries("codehub.audit")
 NEWEST = 2**63 - 1
@@ -25,7 +27,10 @@ class AuditLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, *, before: int | None, actor: str | None, subject: str | None, limit: int) -> list[AuditEntry]:
+    async def page(
+        self, caller: Principal, *, before: int | None, actor: str | None, subject: str | None, limit: int
+    ) -> list[AuditEntry]:
+        policy_rules.require(caller, Action.AUDIT_READ)
         async with self._database.connection() as connection:
             found = await connection.fetch(sql.page, NEWEST if before is None else before, actor, subject, limit)
         return rows(AuditEntry, found)

@@ -9,9 +9,10 @@ from pydantic import BaseModel, Field
 from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.auth.service import People
 from codehub.http import fields, paging, provide
-from codehub.http.access import LoggedIn, base_url, spend_creation
+from codehub.http.access import base_url, may, spend_creation
 from codehub.http.problems import documented
-from codehub.policy.model import Role, Scope
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal, Role, Scope
 
 router = APIRouter(prefix="/api/v1", tags=["people"], responses=documented(400, 401, 403, 503))
 Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
@@ -93,20 +94,20 @@ def _people(request: Request) -> People:
 
 
 @router.get("/me", summary="Who am I?", responses=documented(404))
-async def who_am_i(request: Request, caller: LoggedIn) -> MeOut:
+async def who_am_i(request: Request, caller: Annotated[Principal, may(Action.USER_SEE)]) -> MeOut:
     person = await _people(request).get_user(caller, caller.name)
     return MeOut(**vars(person), active=person.active, scopes=sorted(caller.scopes))
 
 
 @router.post("/users", status_code=201, responses=documented(409, 413))
-async def create_user(request: Request, caller: LoggedIn, user: UserIn) -> UserOut:
+async def create_user(request: Request, caller: Annotated[Principal, may(Action.USER_CREATE)], user: UserIn) -> UserOut:
     return _user(await _people(request).create_user(caller, user.name, user.role))
 
 
 @router.get("/users")
 async def list_users(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.USER_LIST)],
     role: Annotated[Role | None, Query()] = None,
     limit: paging.Limit = 50,
     cursor: paging.NameCursor = None,
@@ -116,24 +117,30 @@ async def list_users(
 
 
 @router.get("/users/{name}", responses=documented(404))
-async def get_user(request: Request, caller: LoggedIn, name: Name) -> UserOut:
+async def get_user(request: Request, caller: Annotated[Principal, may(Action.USER_SEE)], name: Name) -> UserOut:
     return _user(await _people(request).get_user(caller, name))
 
 
 @router.patch("/users/{name}", responses=documented(404, 409, 413))
-async def change_user(request: Request, caller: LoggedIn, name: Name, change: UserChange) -> UserOut:
+async def change_user(
+    request: Request, caller: Annotated[Principal, may(Action.USER_CHANGE)], name: Name, change: UserChange
+) -> UserOut:
     return _user(await _people(request).change_user(caller, name, role=change.role, active=change.active))
 
 
 @router.post("/users/{name}/login-links", status_code=201, responses=documented(404, 409))
-async def create_login_link(request: Request, caller: LoggedIn, name: Name) -> LinkOut:
+async def create_login_link(
+    request: Request, caller: Annotated[Principal, may(Action.LOGIN_LINK_CREATE)], name: Name
+) -> LinkOut:
     """A link that logs this person in, once. An earlier unused one stops working."""
     link = await _people(request).make_login_link(caller, name)
     return LinkOut(url=link.url(base_url(request)), expires_in_seconds=link.seconds)
 
 
 @router.post("/users/{name}/tokens", status_code=201, responses=documented(404, 409, 413))
-async def create_token(request: Request, caller: LoggedIn, name: Name, token: TokenIn | None = None) -> NewTokenOut:
+async def create_token(
+    request: Request, caller: Annotated[Principal, may(Action.TOKEN_CREATE)], name: Name, token: TokenIn | None = None
+) -> NewTokenOut:
     await spend_creation(request, caller, "token")
     wanted = token or TokenIn()
     scopes = None if wanted.scopes is None else frozenset(wanted.scopes)
@@ -145,20 +152,30 @@ async def create_token(request: Request, caller: LoggedIn, name: Name, token: To
 
 @router.get("/users/{name}/tokens", responses=documented(404))
 async def list_tokens(
-    request: Request, caller: LoggedIn, name: Name, limit: paging.Limit = 50, cursor: paging.TimeCursor = None
+    request: Request,
+    caller: Annotated[Principal, may(Action.TOKEN_LIST)],
+    name: Name,
+    limit: paging.Limit = 50,
+    cursor: paging.TimeCursor = None,
 ) -> paging.Page[TokenOut]:
     found = await _people(request).page_tokens(caller, name, after=paging.place(cursor), limit=limit + 1)
     return paging.page(found, limit, _token, lambda token: paging.at(token.created_at, token.id))
 
 
 @router.delete("/users/{name}/tokens/{token_id}", status_code=204, responses=documented(404))
-async def revoke_token(request: Request, caller: LoggedIn, name: Name, token_id: str) -> None:
+async def revoke_token(
+    request: Request, caller: Annotated[Principal, may(Action.TOKEN_REVOKE)], name: Name, token_id: str
+) -> None:
     await _people(request).revoke_token(caller, name, token_id)
 
 
 @router.get("/users/{name}/sessions", responses=documented(404))
 async def list_sessions(
-    request: Request, caller: LoggedIn, name: Name, limit: paging.Limit = 50, cursor: paging.TimeCursor = None
+    request: Request,
+    caller: Annotated[Principal, may(Action.SESSION_LIST)],
+    name: Name,
+    limit: paging.Limit = 50,
+    cursor: paging.TimeCursor = None,
 ) -> paging.Page[SessionOut]:
     """Browsers that are logged in."""
     found = await _people(request).page_sessions(caller, name, after=paging.place(cursor), limit=limit + 1)
@@ -172,5 +189,7 @@ async def list_sessions(
 
 
 @router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=documented(404))
-async def revoke_session(request: Request, caller: LoggedIn, name: Name, session_id: str) -> None:
+async def revoke_session(
+    request: Request, caller: Annotated[Principal, may(Action.SESSION_REVOKE)], name: Name, session_id: str
+) -> None:
     await _people(request).revoke_session(caller, name, session_id)

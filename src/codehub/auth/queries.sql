@@ -132,6 +132,7 @@ SELECT t.id, u.role FROM access_tokens t JOIN users u ON u.id = t.user_id
 WHERE t.id = ANY ($1::text[]) AND t.revoked_at IS NULL AND t.expires_at > $2 AND u.deactivated_at IS NULL;
 
 -- name: revoked_since
-SELECT id FROM browser_sessions WHERE revoked_at >= $1
+-- Of those that would still be good.
+SELECT id, expires_at FROM browser_sessions WHERE revoked_at >= $1 AND expires_at > $2
 UNION ALL
-SELECT id FROM access_tokens WHERE revoked_at >= $1;
+SELECT id, expires_at FROM access_tokens WHERE revoked_at >= $1 AND expires_at > $2;

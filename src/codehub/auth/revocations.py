@@ -18,14 +18,21 @@ class Revocations:
         self._database = database
         self._clock = clock
         self._read_until = datetime.min.replace(tzinfo=UTC)
-        self.ids: set[str] = set()
+        self.ids: dict[str, datetime] = {}  # and when each would have expired
 
     async def read(self) -> set[str]:
-        """Those that are new. What expired by itself needs no mention: whatever stands on it carries its own end."""
+        """Those that are new.
+
+        What expired by itself needs no mention, and is forgotten: passes and tokens carry an end of their own, which is
+        never later than their session's or theirs.
+        """
         now = self._clock.now()
         async with self._database.connection() as c:
-            found = {record["id"] for record in await c.fetch(sql.revoked_since, self._read_until)}
+            read = await c.fetch(sql.revoked_since, self._read_until, now - OVERLAP)
         self._read_until = max(self._read_until, now - OVERLAP)
-        new = found - self.ids
-        self.ids |= new
+        found = {record["id"]: record["expires_at"] for record in read}
+        new = found.keys() - self.ids.keys()
+        self.ids |= found
+        for id_ in [id_ for id_, expires_at in self.ids.items() if expires_at <= now - OVERLAP]:
+            del self.ids[id_]
         return new

@@ -5,6 +5,7 @@ from enum import Enum, auto
 
 from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.errors import DeactivatedError, ForbiddenError, LastAdminError
+from codehub.policy import rules as policy_rules
 from codehub.policy.model import Principal, Role, Scope
 
 # Requests that were already under way with the old cookie when the new one was first used.
@@ -62,7 +63,7 @@ def require_active(person: Person) -> None:
 
 def grantable(caller: Principal, wanted: frozenset[Scope] | None, owner: Role) -> frozenset[Scope]:
     """A token's scopes: what was asked for, never more than its maker holds or its owner may."""
-    most = caller.scopes if owner is Role.ADMIN else caller.scopes - {Scope.ADMIN}
+    most = caller.scopes & policy_rules.grantable(owner)
     if wanted is None:
         return most
     if excess := wanted - most:
@@ -72,6 +73,7 @@ def grantable(caller: Principal, wanted: frozenset[Scope] | None, owner: Role) -
 
 def check_admin_remains(person: Person, role: Role, *, active: bool, other_admins: int) -> None:
     """Nobody may lock everybody out."""
-    loses = person.role is Role.ADMIN and person.active and (role is not Role.ADMIN or not active)
+    administers = policy_rules.administers
+    loses = administers(person.role) and person.active and not (administers(role) and active)
     if loses and other_admins == 0:
         raise LastAdminError(f"{person.name} is the only active admin: make somebody else admin first")

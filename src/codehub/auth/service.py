@@ -16,11 +16,13 @@ from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import InvalidRequestError, NotFoundError, TokenLimitError, UnauthenticatedError, UserExistsError
 from codehub.policy import rules as policy_rules
+from codehub.policy.actions import Action
 from codehub.policy.model import Origin, Principal, Role, Scope
 from codehub.settings import AuthConfig, LimitsConfig
 
 FIRST_ADMIN = "admin"
-Leaving = Callable[[Connection, str, str, datetime], Awaitable[None]]  # who, by whom, when
+REVOKES = {"session": Action.SESSION_REVOKE, "token": Action.TOKEN_REVOKE}
+Leaving = Callable[[Connection, str, Principal, datetime], Awaitable[None]]  # who, by whom, when
 FROM_THE_START: store.After = (datetime.min.replace(tzinfo=UTC), "")
 
 
@@ -67,7 +69,7 @@ class People:
             return added or await self._user(c, FIRST_ADMIN)
 
     async def create_user(self, caller: Principal, name: str, role: Role) -> Person:
-        policy_rules.require_admin(caller)
+        policy_rules.require(caller, Action.USER_CREATE)
         if not ids.is_label(name):
             raise InvalidRequestError("1 to 63 of a–z, 0–9 and -, not at the ends", field="name")
         async with self._database.transaction() as c:
@@ -78,12 +80,12 @@ class People:
         return person
 
     async def page_users(self, caller: Principal, *, after: str, role: Role | None, limit: int) -> list[Person]:
-        policy_rules.require_admin(caller)
+        policy_rules.require(caller, Action.USER_LIST)
         async with self._database.connection() as c:
             return await store.page_users(c, after, role, limit)
 
     async def get_user(self, caller: Principal, name: str) -> Person:
-        policy_rules.require_self_or_admin(caller, name)
+        policy_rules.require(caller, Action.USER_SEE, policy_rules.account(name))
         async with self._database.connection() as c:
             return await self._user(c, name)
 
@@ -97,9 +99,10 @@ class People:
         """Change role or activity. Deactivating ends logins and what runs, in the same transaction.
 
         Who becomes an admin logs in again: where workspaces have no origin of their own, the scripts of one that is
-        open act by the browser's login, and must not become an admin's.
+        open act by the browser's login, and must not become an admin's. So does who is one no more: passes into other
+        people's workspaces stand on the session, and end with it.
         """
-        policy_rules.require_admin(caller)
+        policy_rules.require(caller, Action.USER_CHANGE)
         now = self._clock.now()
         async with self._database.transaction() as c:
             admins = await store.lock_admins(c)
@@ -112,8 +115,8 @@ class People:
             if not new_active:
                 await store.revoke_all(c, person.id, now)
                 if self._leaving:
-                    await self._leaving(c, name, caller.name, now)
-            elif new_role is Role.ADMIN and person.role is not Role.ADMIN:
+                    await self._leaving(c, name, caller, now)
+            elif policy_rules.administers(new_role) != policy_rules.administers(person.role):
                 await c.execute(sql.revoke_sessions_of, person.id, now)
             await c.execute(sql.announce)
             await audit.record(c, now, caller.origin, Code.USER_CHANGE, name, role=new_role, active=new_active)
@@ -121,7 +124,7 @@ class People:
         return changed
 
     async def make_login_link(self, caller: Principal, name: str) -> LoginLink:
-        policy_rules.require_admin(caller)
+        policy_rules.require(caller, Action.LOGIN_LINK_CREATE)
         secret, now = ids.new_secret(), self._clock.now()
         seconds = self._config.login_link_seconds
         async with self._database.transaction() as c:
@@ -163,7 +166,7 @@ class People:
     async def page_sessions(
         self, caller: Principal, name: str, *, after: store.After, limit: int
     ) -> list[BrowserSession]:
-        policy_rules.require_self_or_admin(caller, name)
+        policy_rules.require(caller, Action.SESSION_LIST, policy_rules.account(name))
         async with self._database.connection() as c:
             person = await self._user(c, name)
             return await store.page_sessions(c, person.id, self._clock.now(), after, limit)
@@ -174,7 +177,7 @@ class People:
     async def create_token(
         self, caller: Principal, name: str, *, label: str, scopes: frozenset[Scope] | None, days: int | None
     ) -> NewToken:
-        policy_rules.require_self_or_admin(caller, name)
+        policy_rules.require(caller, Action.TOKEN_CREATE, policy_rules.account(name))
         if complaint := names.complaint(label):
             raise InvalidRequestError(complaint, field="label")
         token_id, secret, now = ids.new(), ids.new_secret(), self._clock.now()
@@ -196,7 +199,7 @@ class People:
             raise TokenLimitError(f"{person.name} has {most} access tokens: revoke one first")
 
     async def page_tokens(self, caller: Principal, name: str, *, after: store.After, limit: int) -> list[AccessToken]:
-        policy_rules.require_self_or_admin(caller, name)
+        policy_rules.require(caller, Action.TOKEN_LIST, policy_rules.account(name))
         async with self._database.connection() as c:
             person = await self._user(c, name)
             return await store.page_tokens(c, person.id, after, limit)
@@ -205,7 +208,7 @@ class People:
         await self._revoke(caller, name, token_id, sql.revoke_token, "token")
 
     async def _revoke(self, caller: Principal, name: str, id_: str, statement: str, kind: str) -> None:
-        policy_rules.require_self_or_admin(caller, name)
+        policy_rules.require(caller, REVOKES[kind], policy_rules.account(name))
         if not (ids.is_label(name) and ids.is_label(id_)):
             raise NotFoundError(f"there is no such {kind}")
         now = self._clock.now()

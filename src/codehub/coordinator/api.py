@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
@@ -10,8 +10,10 @@ from pydantic import BaseModel
 from codehub.coordinator import service
 from codehub.db import Database
 from codehub.http import provide
-from codehub.http.access import LoggedIn
+from codehub.http.access import may
 from codehub.http.problems import documented
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal
 
 router = APIRouter(prefix="/api/v1/admin", tags=["operations"], responses=documented(401, 403, 503))
 
@@ -41,6 +43,6 @@ class LeadershipOut(BaseModel):
 
 
 @router.get("/loops")
-async def list_loops(request: Request, caller: LoggedIn) -> LeadershipOut:
+async def list_loops(request: Request, caller: Annotated[Principal, may(Action.LOOPS_READ)]) -> LeadershipOut:
     """Figures are as of the leader's last renewal, at most a few seconds ago."""
     return LeadershipOut(**asdict(await service.leadership(provide.get(request, Database), caller)))

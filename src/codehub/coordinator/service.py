@@ -8,6 +8,7 @@ from codehub.coordinator.leader import LEASE_NAME
 from codehub.coordinator.store import sql
 from codehub.db import Database
 from codehub.policy import rules as policy_rules
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 
 
@@ -20,7 +21,7 @@ class Leadership:
 
 
 async def leadership(database: Database, caller: Principal) -> Leadership:
-    policy_rules.require_admin(caller)
+    policy_rules.require(caller, Action.LOOPS_READ)
     async with database.connection() as c:
         row = await c.fetchrow(sql.status, LEASE_NAME)
     if row is None:

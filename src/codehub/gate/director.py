@@ -17,20 +17,23 @@ from codehub.auth.revocations import Revocations
 from codehub.clock import Clock
 from codehub.errors import CodeHubError, UnauthenticatedError, UnavailableError
 from codehub.gate import error_responses, rules
+from codehub.gate.access import Access
 from codehub.gate.hosts import Hosts
 from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
 from codehub.gate.principals import Principals, digest
 from codehub.gate.routes import Route, Routes
 from codehub.gate.rules import Outcome
-from codehub.policy.model import Principal, Scope
+from codehub.policy import model as policy_model
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal, Resource
 from codehub.proxy import admission, answers, headers
 from codehub.proxy.model import Address, Answer, Block, Decision, Failure, Forward, Hold, Observer, RequestHead
 from codehub.proxy.queueing import AFew, FairQueue
 from codehub.proxy.server import Engine
 from codehub.templates.loader import Templates
 from codehub.templates.model import ActivityProfile, WakeOn
-from codehub.workspaces.access import Entering
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.routing import Entry
 from codehub.workspaces.ttl_policy import Timetable
@@ -75,19 +78,19 @@ class Unwatched:
         return None
 
 
-class Entrant(NamedTuple):
-    """Who comes, and on what it stands."""
+class Login(NamedTuple):
+    """A principal, and what they came with: a pass or a token."""
 
-    person: str
+    principal: Principal
     key: str  # the session's or token's id
     expires: float  # seconds since 1970
 
 
-class Visit(NamedTuple):
+class AccessRequest(NamedTuple):
     """Who comes to which workspace, as far as the headers say. All the requests of a page share it."""
 
     id: str
-    entrant: Entrant | None  # holds a pass for it, which may be over
+    login: Login | None  # by a pass for it, which may be over
     foreign: bool  # another site's page uses it
 
 
@@ -105,7 +108,7 @@ class WorkspaceDirector:
         principals: Principals,
         credentials: Credentials,
         revocations: Revocations,
-        entering: Entering,
+        access: Access,
         templates: Templates,
         timetable: Timetable,
         activity: Activity,
@@ -127,14 +130,14 @@ class WorkspaceDirector:
         self._principals = principals
         self._credentials = credentials
         self._revoked = revocations
-        self._entering = entering
+        self._access = access
         self._templates = templates
         self._timetable = timetable
         self._activity = activity
         self.routes = open_routes(self._on_change)
-        self._visit_again = lru_cache(maxsize=512)(self._visit)
-        self._entrants: dict[bytes, Entrant] = {}
-        self._inside: dict[str, Entrant] = {}  # by key
+        self._read_again = lru_cache(maxsize=512)(self._read_request)
+        self._logins: dict[bytes, Login] = {}
+        self._inside: dict[str, Login] = {}  # by key
 
     # Every request.
 
@@ -148,14 +151,14 @@ class WorkspaceDirector:
                 self._to_api(head) if own is None or target.startswith(OURS) else error_responses.elsewhere(own, target)
             )
         end = target.find(b"/", 3, LONGEST)
-        look = self._visit_again if head.block.small else self._visit
-        visit = look(head.block, head.method, target[:end] if end > 0 else target[:LONGEST])
-        if visit is None:
+        read = self._read_again if head.block.small else self._read_request
+        request = read(head.block, head.method, target[:end] if end > 0 else target[:LONGEST])
+        if request is None:
             return self._to_api(head) if _is_page(head) else error_responses.UNKNOWN
-        entrant = visit.entrant
-        if entrant is None or entrant.key in self._revoked.ids or entrant.expires <= self._clock.timestamp():
-            return self._in_place(visit.id, head)
-        return error_responses.FOREIGN if visit.foreign else self._enter(visit.id, entrant, head)
+        login = request.login
+        if login is None or login.key in self._revoked.ids or login.expires <= self._clock.timestamp():
+            return self._in_place(request.id, head)
+        return error_responses.FOREIGN if request.foreign else self._enter(request.id, login, head)
 
     def _to_api(self, head: RequestHead) -> Forward:
         if not head.principal:
@@ -164,7 +167,7 @@ class WorkspaceDirector:
             return self._health
         return self._through if PROXIES_SAY & head.block.index.keys() else self._api
 
-    def _visit(self, block: Block, method: bytes, path: bytes) -> Visit | None:
+    def _read_request(self, block: Block, method: bytes, path: bytes) -> AccessRequest | None:
         """None: there can be no such workspace here."""
         own = self._workspace_of(block)
         match = WORKSPACE.match(path)
@@ -172,41 +175,41 @@ class WorkspaceDirector:
         if not id_ or (own is not None and own != id_):
             return None
         if own is None and self._origins.isolated:
-            return Visit(id_, None, foreign=False)
-        return Visit(id_, self._entrant(id_, block), foreign=_comes_from_elsewhere(block, method))
+            return AccessRequest(id_, None, foreign=False)
+        return AccessRequest(id_, self._pass_holder(id_, block), foreign=_comes_from_elsewhere(block, method))
 
     def _workspace_of(self, block: Block) -> str | None:
         return self._origins.workspace_of(block.host.decode("latin-1"))
 
-    def _entrant(self, id_: str, block: Block) -> Entrant | None:
+    def _pass_holder(self, id_: str, block: Block) -> Login | None:
         cookie = block.index.get(b"cookie")
         if cookie is None:
             return None
         key = digest(id_.encode(), cookie)
-        entrant = self._entrants.get(key)
-        if entrant is None:
-            entrant = self._read_pass(id_, cookie)
-            if entrant is not None:  # nothing is remembered of strangers
-                if len(self._entrants) >= REMEMBER:
-                    self._entrants.clear()
-                self._entrants[key] = entrant
-        return entrant
+        login = self._logins.get(key)
+        if login is None:
+            login = self._read_pass(id_, cookie)
+            if login is not None:  # nothing is remembered of clients without a pass
+                if len(self._logins) >= REMEMBER:
+                    self._logins.clear()
+                self._logins[key] = login
+        return login
 
-    def _read_pass(self, id_: str, cookie: bytes) -> Entrant | None:
+    def _read_pass(self, id_: str, cookie: bytes) -> Login | None:
         for value in self._pass.findall(cookie)[:CANDIDATES]:
             found = self._passes.read(value.decode("latin-1"))
             if found and found.workspace_id == id_:
-                return self._renewed(Entrant(found.person, found.session_id, found.expires))
+                return self._renewed(Login(found.principal, found.session_id, found.expires))
         return None
 
-    def _renewed(self, entrant: Entrant) -> Entrant:
+    def _renewed(self, login: Login) -> Login:
         """What is open for a session lasts as long as its newest pass."""
-        known = self._inside.get(entrant.key)
-        if known is not None and known.expires < entrant.expires:
-            self._inside[entrant.key] = entrant
-        return entrant
+        known = self._inside.get(login.key)
+        if known is not None and known.expires < login.expires:
+            self._inside[login.key] = login
+        return login
 
-    # Bearers of tokens, and nobody.
+    # Bearers of tokens, and clients without a login.
 
     def _in_place(self, id_: str, head: RequestHead) -> Decision:
         """Without a pass: programs carry a token; people are sent to where they get a pass."""
@@ -239,40 +242,52 @@ class WorkspaceDirector:
             return await self._credentials.by_token(token)
 
     def _as_bearer(self, id_: str, caller: Principal, head: RequestHead) -> Decision:
-        needed = Scope.READ if head.method in (b"GET", b"HEAD") and not head.upgrade else Scope.WRITE
-        if needed not in caller.scopes:
+        only_reads = head.method in (b"GET", b"HEAD") and not head.upgrade
+        if not policy.has_scope(caller, Action.WORKSPACE_ENTER if only_reads else Action.WORKSPACE_WORK):
             return error_responses.SCOPE
         expires = caller.expires_at.timestamp() if caller.expires_at else inf
-        entrant = Entrant(caller.name, caller.token_id or "", expires)
-        return error_responses.UNAUTHENTICATED if self._is_over(entrant) else self._enter(id_, entrant, head)
+        login = Login(caller, caller.token_id or "", expires)
+        return error_responses.UNAUTHENTICATED if self._is_over(login) else self._enter(id_, login, head)
 
-    # Whoever may come in.
+    # Those with a login.
 
-    def _enter(self, id_: str, entrant: Entrant, head: RequestHead) -> Decision:
-        head.principal = entrant.person
+    def _enter(self, id_: str, login: Login, head: RequestHead) -> Decision:
+        head.principal = login.principal.name
         route = self.routes.get(id_)
         if route is None:
-            return Hold(self._look_up(id_, entrant, head), LOOK_UP_SECONDS + HOLD_SECONDS, error_responses.UNAVAILABLE)
-        judged = self._judge(route, entrant, head)
+            return Hold(self._look_up(id_, login, head), LOOK_UP_SECONDS + HOLD_SECONDS, error_responses.UNAVAILABLE)
+        judged = self._judge(route, login, head)
         if isinstance(judged, Outcome):
-            return Hold(self._wait(route, entrant, head, judged), HOLD_SECONDS, error_responses.OF[Outcome.ASLEEP])
+            return Hold(self._wait(route, login, head, judged), HOLD_SECONDS, error_responses.OF[Outcome.ASLEEP])
         return judged
 
-    def _judge(self, route: Route, entrant: Entrant, head: RequestHead) -> Forward | Answer | Outcome:
+    def _judge(self, route: Route, login: Login, head: RequestHead) -> Forward | Answer | Outcome:
         """An outcome: it has to wait."""
-        entry = route.entry
-        if entrant.person not in entry.people:
-            return self._to_api(head) if _is_page(head) else error_responses.UNKNOWN
-        found = route.outcome or self._weigh(route)
+        if login.key not in route.authorized and (refused := self._authorize(route, login)):
+            return self._to_api(head) if _is_page(head) else refused
+        found = route.outcome or self._outcome(route)
         if found is Outcome.FORWARD:
             self._activity.request(route.watched or self._watch(route), head)
-            forward = route.forwards.get(entrant.key) or self._forward(route, entrant)
-            return _with_scope(forward, entry.id) if b"service-worker" in head.block.index else forward
+            forward = route.forwards.get(login.key) or self._forward(route, login)
+            return _with_scope(forward, route.entry.id) if b"service-worker" in head.block.index else forward
         if _is_page(head):
             return self._to_api(head)
         return found if found in (Outcome.HOLD, Outcome.WAKE) else error_responses.OF[found]
 
-    def _weigh(self, route: Route) -> Outcome:
+    def _authorize(self, route: Route, login: Login) -> Answer | None:
+        """What those get who may not enter. Who may is remembered until something changes about the workspace."""
+        decided = self._decide(route.entry, login)
+        if decided.allowed:
+            route.authorized.add(login.key)
+            return None
+        return error_responses.refused(decided)
+
+    def _decide(self, entry: Entry, login: Login) -> policy_model.Decision:
+        is_guest = login.principal.name in entry.people
+        resource = Resource(entry.id, entry.owner, is_guest=is_guest, is_isolated=self._origins.isolated)
+        return policy.decide(login.principal, Action.WORKSPACE_ENTER, resource)
+
+    def _outcome(self, route: Route) -> Outcome:
         entry = route.entry
         template = self._templates.find(entry.template)
         wakes = template is not None and template.wake_on is WakeOn.ANY
@@ -281,20 +296,20 @@ class WorkspaceDirector:
         route.outcome = found
         return found
 
-    def _forward(self, route: Route, entrant: Entrant) -> Forward:
+    def _forward(self, route: Route, login: Login) -> Forward:
         entry, template = route.entry, self._templates.find(route.entry.template)
         assert entry.address is not None  # noqa: S101 (it answers)
         watched = route.watched or self._watch(route)
         forward = Forward(
             Address(entry.address["socket"] or "", entry.address["host"] or "", entry.address["port"] or 0),
-            f"{entry.id}/{entrant.key}",
+            f"{entry.id}/{login.key}",
             strip_prefix=f"/w/{entry.id}".encode() if template and template.strip_prefix else b"",
             hygiene=HYGIENE,
             observe=lambda head: self._activity.tunnel(route.watched or self._watch(route), head),
             drop=frozenset() if watched.profile is ActivityProfile.PLAIN else COMPRESSION,
         )
-        route.forwards[entrant.key] = forward
-        self._inside[entrant.key] = max(entrant, self._inside.get(entrant.key, entrant), key=lambda e: e.expires)
+        route.forwards[login.key] = forward
+        self._inside[login.key] = max(login, self._inside.get(login.key, login), key=lambda one: one.expires)
         return forward
 
     def _watch(self, route: Route) -> Watched:
@@ -305,26 +320,27 @@ class WorkspaceDirector:
         route.watched = Watched(entry.id, terms.profile, terms.mode, seconds)
         return route.watched
 
-    async def _look_up(self, id_: str, entrant: Entrant, head: RequestHead) -> Forward | Answer:
+    async def _look_up(self, id_: str, login: Login, head: RequestHead) -> Forward | Answer:
         try:
             if await self.routes.find(id_) is None:
                 return self._to_api(head) if _is_page(head) else error_responses.UNKNOWN
         except UnavailableError:
             return error_responses.UNAVAILABLE
-        return await _settled(self._enter(id_, entrant, head))
+        return await _settled(self._enter(id_, login, head))
 
-    async def _wait(self, route: Route, entrant: Entrant, head: RequestHead, found: Outcome) -> Forward | Answer:
-        with self._waiting.one_more(entrant.person, route.entry.id) as granted:
+    async def _wait(self, route: Route, login: Login, head: RequestHead, found: Outcome) -> Forward | Answer:
+        with self._waiting.one_more(login.principal.name, route.entry.id) as granted:
             if not granted:
                 return error_responses.WAITING
             if found is Outcome.WAKE:
                 try:
-                    admitted(await self._entering.wake(entrant.person, route.entry.id))
+                    visit = await self._access.visit(login.principal, route.entry.id)
+                    admitted(await self._access.wake(login.principal, visit))
                 except CodeHubError as e:
                     return answers.problem(502, e.detail, e.code)
-            while isinstance(judged := self._judge(route, entrant, head), Outcome):
+            while isinstance(judged := self._judge(route, login, head), Outcome):
                 await route.change()
-                if self._is_over(entrant):
+                if self._is_over(login):
                     return error_responses.UNAUTHENTICATED
             return judged
 
@@ -333,7 +349,7 @@ class WorkspaceDirector:
             return answers.of_failure(failure)
         return error_responses.page(head)
 
-    # Those who may not stay.
+    # Those who may not stay any more.
 
     def _on_change(self, route: Route, before: Entry) -> None:
         entry = route.entry
@@ -342,17 +358,18 @@ class WorkspaceDirector:
         if before.people - entry.people:
             self._end_what_is_over()
 
-    async def look_for_the_unwelcome(self) -> None:
+    async def close_revoked(self) -> None:
         """End what is open for sessions and tokens that were revoked, or are over."""
         await self._revoked.read()
         self._end_what_is_over()
 
     def _end_what_is_over(self) -> None:
         """Of all that is open now: also what was let in a moment before its login, or its share, ended."""
-        over = {key for key, who in self._inside.items() if self._is_over(who)}
+        over = {key for key, login in self._inside.items() if self._is_over(login)}
         for key in over:
             del self._inside[key]
         for route in self.routes.all() if over else ():
+            route.authorized -= over
             for key in over & route.forwards.keys():
                 del route.forwards[key]
         ended = {name: reason for name in self._engine.open_routes() if (reason := self._why_over(name))}
@@ -363,14 +380,18 @@ class WorkspaceDirector:
     def _why_over(self, name: str) -> str:
         """Empty: it may stay."""
         id_, _, key = name.partition("/")
-        entrant, route = self._inside.get(key), self.routes.get(id_)
-        if entrant is None:
+        login, route = self._inside.get(key), self.routes.get(id_)
+        if login is None:
             return "You are logged out."
-        allowed = route is None or entrant.person in route.entry.people
+        allowed = route is None or self._still_authorized(route, login)
         return "" if allowed else "It is not shared with you any more."
 
-    def _is_over(self, entrant: Entrant) -> bool:
-        return entrant.expires <= self._clock.timestamp() or entrant.key in self._revoked.ids
+    def _still_authorized(self, route: Route, login: Login) -> bool:
+        principal = replace(login.principal, workspace_id=None)  # of the newest pass, which may be for another one
+        return self._decide(route.entry, login._replace(principal=principal)).allowed
+
+    def _is_over(self, login: Login) -> bool:
+        return login.expires <= self._clock.timestamp() or login.key in self._revoked.ids
 
     def _close(self, route: Route, keys: set[str], code: int, reason: str) -> None:
         for key in keys:

@@ -3,6 +3,7 @@
 from codehub.gate import hosts
 from codehub.gate.hosts import Hosts
 from codehub.gate.rules import Outcome
+from codehub.policy.model import Decision, Effect
 from codehub.proxy import answers
 from codehub.proxy.model import Answer, RequestHead
 
@@ -39,6 +40,11 @@ WORDS = {
 }
 
 MISDIRECTED = answers.problem(hosts.STATUS, hosts.DETAIL, hosts.CODE)
+
+
+def refused(decision: Decision) -> Answer:
+    """For a program that may not enter a workspace."""
+    return UNKNOWN if decision.effect is Effect.HIDE else answers.problem(403, decision.reason)
 
 
 def misdirected(head: RequestHead, ours: Hosts) -> Answer:

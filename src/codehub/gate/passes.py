@@ -5,10 +5,12 @@ with it. Tickets carry a login from the platform's origin to a workspace's, once
 """
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from codehub import ids
 from codehub.auth.signing import Signer
+from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.settings import Settings
 
 TICKET_SECONDS = 60
@@ -19,16 +21,20 @@ MARGIN_SECONDS = 300
 class Pass(NamedTuple):
     workspace_id: str
     person: str
+    role: Role  # as it was at the login, which ends when somebody becomes an admin, or is one no more
     session_id: str
     expires: int  # seconds since 1970
 
+    @property
+    def principal(self) -> Principal:
+        """The person, for this workspace and nothing else."""
+        return Principal(self.person, self.role, ALL_SCOPES, session_id=self.session_id, workspace_id=self.workspace_id)
+
 
 class Ticket(NamedTuple):
-    workspace_id: str
-    person: str
-    session_id: str
+    given: Pass  # what it is traded for
     expires: int
-    state: str  # the hash of what the browser holds on the workspace's origin: nobody else's ticket fits
+    state: str  # the hash of what the browser holds on the workspace's origin: no other browser's ticket fits
     id: str
 
 
@@ -59,11 +65,7 @@ class Passes:
 
     def read(self, text: str) -> Pass | None:
         """None: not one of ours. Whether it is still good is for the rules to say."""
-        parts = (self._passes.verify(text) or "").split(".")
-        if len(parts) != len(Pass._fields):
-            return None
-        workspace_id, person, session_id, expires = parts
-        return Pass(workspace_id, person, session_id, int(expires))
+        return _read_pass((self._passes.verify(text) or "").split("."))
 
     def told(self, session_id: str) -> str:
         """For a browser whose person was told what it means that workspaces share the platform's origin."""
@@ -73,12 +75,17 @@ class Passes:
         return self._told.verify(text) == session_id
 
     def ticket(self, given: Pass, state: str, now: float) -> str:
-        expires = int(now) + TICKET_SECONDS
-        return self._tickets.sign(".".join(map(str, Ticket(*given[:3], expires, state, ids.new()))))
+        return self._tickets.sign(".".join(map(str, (*given, int(now) + TICKET_SECONDS, state, ids.new()))))
 
     def read_ticket(self, text: str, now: float) -> Ticket | None:
-        parts = (self._tickets.verify(text) or "").split(".")
-        if len(parts) != len(Ticket._fields):
-            return None
-        workspace_id, person, session_id, expires, state, id_ = parts
-        return Ticket(workspace_id, person, session_id, int(expires), state, id_) if int(expires) > now else None
+        *parts, expires, state, id_ = (self._tickets.verify(text) or "..").split(".")
+        given = _read_pass(parts)
+        return Ticket(given, int(expires), state, id_) if given and int(expires) > now else None
+
+
+def _read_pass(parts: Sequence[str]) -> Pass | None:
+    """None: it has another shape, as those of an earlier version had."""
+    if len(parts) != len(Pass._fields):
+        return None
+    workspace_id, person, role, session_id, expires = parts
+    return Pass(workspace_id, person, Role(role), session_id, int(expires))

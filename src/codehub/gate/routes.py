@@ -24,11 +24,12 @@ REMEMBER = 10_000  # workspaces that do not run
 class Route:
     """One workspace and what hangs on it."""
 
-    __slots__ = ("entry", "forwards", "outcome", "waiting", "watched")
+    __slots__ = ("authorized", "entry", "forwards", "outcome", "waiting", "watched")
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.forwards: dict[str, Forward] = {}  # by whoever entered: a session or a token
+        self.authorized: set[str] = set()  # the same of those who may enter, as the entry stands
         self.waiting: set[asyncio.Future[None]] = set()
         # What follows from the entry, until it changes.
         self.watched: Watched | None = None  # as activity is told of it
@@ -46,6 +47,7 @@ class Route:
     def become(self, entry: Entry) -> None:
         self.entry = entry
         self.watched = self.outcome = None
+        self.authorized.clear()
         for future in self.waiting:
             if not future.done():
                 future.set_result(None)

@@ -1,13 +1,20 @@
-"""Turns a request's cookie or bearer token into a `Principal`: the dependency that every API route names."""
+"""Turns a request's cookie or bearer token into a `Principal`, and lets every route say which action it is.
+
+A route of the API names its action by `may`, pages by `names` or by a dependency of their own (`web.dashboard`). A test
+reads them by `actions_of` and fails for a route without one.
+"""
 
 from dataclasses import replace
-from typing import Annotated, Protocol
+from typing import Any, Protocol
 
 from fastapi import Depends, Request
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
 from codehub.errors import UnauthenticatedError
 from codehub.http import provide, rules
 from codehub.policy import rules as policy_rules
+from codehub.policy.actions import Action
 from codehub.policy.model import CookieLogin, Origin, Principal
 from codehub.rates import Rates
 from codehub.settings import Settings
@@ -52,15 +59,64 @@ async def visitor(request: Request) -> Principal | None:
     return replace(caller, request_id=request.state.request_id, address=request.state.address)
 
 
-async def require_login(request: Request) -> Principal:
+async def require_login(request: Request, action: Action) -> Principal:
+    """Somebody whose credential covers the action. Whether they may do it, the service decides, which knows to what."""
     caller = await visitor(request)
     if caller is None:
         raise UnauthenticatedError("log in, or send `Authorization: Bearer …`")
-    writes = request.method not in rules.SAFE_METHODS
-    policy_rules.require_scope(caller, writes=writes)
-    if writes:
+    policy_rules.require_scope(caller, action)
+    if request.method not in rules.SAFE_METHODS:
         await spend_change(request, caller)
     return caller
+
+
+class Names:
+    """A dependency that says which action a route is. Alone it asks for nothing: for what is public, or asks itself."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(self) -> None:
+        """Nothing: it is there to be read (`actions_of`)."""
+
+
+class NeedsLogin(Names):
+    async def __call__(self, request: Request) -> Principal:  # type: ignore[override]
+        return await require_login(request, self.action)
+
+
+class NeedsLoginUnlessLocal(Names):
+    async def __call__(self, request: Request) -> None:  # type: ignore[override]
+        if not is_local(request):
+            await require_login(request, self.action)
+
+
+class NeedsOperator(Names):
+    """This machine, the networks that were named for it, or an admin."""
+
+    async def __call__(self, request: Request) -> None:  # type: ignore[override]
+        networks = provide.get(request, Settings).server.metrics_networks
+        if not is_local(request) and not rules.is_within(request.state.address, networks):
+            policy_rules.require(await require_login(request, self.action), self.action)
+
+
+def may(action: Action) -> Any:
+    """The dependency of every route of the API: `caller: Annotated[Principal, …]`."""
+    return Depends(NeedsLogin(action))
+
+
+def names(action: Action) -> Any:
+    """For the `dependencies` of a route that needs no login, or asks for one in its own way."""
+    return Depends(Names(action))
+
+
+def actions_of(route: BaseRoute) -> list[Action]:
+    """What a route says it is."""
+    if isinstance(route, APIRoute):
+        calls = [dependency.call for dependency in route.dependant.dependencies]
+        return [call.action for call in calls if isinstance(call, Names)]
+    found = getattr(getattr(route, "app", None), "action", None)
+    return [found] if isinstance(found, Action) else []
 
 
 async def spend_change(request: Request, caller: Principal) -> None:
@@ -82,18 +138,3 @@ def is_local(request: Request) -> bool:
 def base_url(request: Request) -> str:
     """Where this person reached us, for links we hand out."""
     return (provide.get(request, Settings).server.public_url or str(request.base_url)).rstrip("/")
-
-
-async def require_local_or_login(request: Request) -> None:
-    if not is_local(request):
-        await require_login(request)
-
-
-async def require_operator(request: Request) -> None:
-    """This machine, the networks that were named for it, or an admin."""
-    networks = provide.get(request, Settings).server.metrics_networks
-    if not is_local(request) and not rules.is_within(request.state.address, networks):
-        policy_rules.require_admin(await require_login(request))
-
-
-LoggedIn = Annotated[Principal, Depends(require_login)]

@@ -1,8 +1,8 @@
-"""Principals: made by `auth` from credentials, and asked for by every service."""
+"""Principals, and what a decision about them is made from: made by `auth` and by services, read by `policy.rules`."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import NamedTuple
 
 
@@ -23,6 +23,24 @@ class Scope(StrEnum):
 ALL_SCOPES = frozenset(Scope)
 
 
+class Kind(Enum):
+    """What a principal is."""
+
+    PERSON = "a person"
+    SYSTEM = "a part of the platform"
+    OPERATOR = "somebody with a shell on the machine"
+
+
+class System(StrEnum):
+    """The parts of the platform that act by themselves, as history names them."""
+
+    TTL = "ttl"
+    WAKE = "wake"
+    SESSIONS = "sessions"
+    WAITING_ROOM = "waiting-room"
+    CONTROLLER = "controller"
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where an act came from: part of every audited call."""
@@ -34,10 +52,10 @@ class Origin:
 
 @dataclass(frozen=True)
 class Principal:
-    """Somebody who asks for something: the person, what their credentials allow, and where the call came from."""
+    """Who asks for something: what they are, what their credentials allow, and where the call came from."""
 
     name: str
-    role: Role
+    role: Role  # of a person
     scopes: frozenset[Scope]
     id: str = ""  # a person's; the operator and the system have none
     session_id: str | None = None
@@ -45,16 +63,63 @@ class Principal:
     request_id: str | None = None
     address: str | None = None
     expires_at: datetime | None = None  # of the token; a session goes on while it is used
+    kind: Kind = Kind.PERSON
+    workspace_id: str | None = None  # by a pass, which is good for this workspace and nothing else
 
     @property
     def origin(self) -> Origin:
         return Origin(self.name, self.request_id, self.address)
 
-    @property
-    def is_admin(self) -> bool:
-        return self.role is Role.ADMIN and Scope.ADMIN in self.scopes
+
+def system(name: System) -> Principal:
+    return Principal(name, Role.LEARNER, frozenset(), kind=Kind.SYSTEM)
 
 
 class CookieLogin(NamedTuple):
     caller: Principal
     new_cookie: str | None  # to be set on the answer
+
+
+class Relation(StrEnum):
+    """What a principal is to a resource. Where several are true, the first that allows an action is its reason."""
+
+    OWNER = "owner"  # of an account: the person themselves
+    GUEST = "guest"
+    TEACHER = "teacher"  # of a class that the owner attends
+    ADMIN = "admin"
+    STAFF = "staff"  # teachers and admins, of whatever class
+    PERSON = "person"  # logged in
+    OPERATOR = "operator"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What an action is about, as far as a decision needs to know it."""
+
+    id: str | None = None
+    owner: str | None = None  # None: it is the platform's
+    is_guest: bool = False  # the owner lets this principal in
+    is_taught: bool = False  # this principal teaches a class that the owner attends
+    is_isolated: bool = True  # it has an origin of its own, whose scripts cannot act on the dashboard
+
+
+PLATFORM = Resource()
+
+
+class Effect(Enum):
+    ALLOW = "allow"
+    HIDE = "hide"  # for this principal it does not exist
+    FORBID = "forbid"
+
+
+@dataclass(frozen=True)
+class Decision:
+    effect: Effect
+    reason: str  # for the person, where it is not allowed
+    relation: Relation | None = None  # by which it is allowed
+    tells_owner: bool = False
+
+    @property
+    def allowed(self) -> bool:
+        return self.effect is Effect.ALLOW

@@ -1,11 +1,15 @@
 """`GET /api/v1/templates`: what workspaces can be made from, and what is missing for those that cannot."""
 
+from typing import Annotated
+
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from codehub.http import provide
-from codehub.http.access import LoggedIn
+from codehub.http.access import may
 from codehub.http.problems import documented
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
 
@@ -27,7 +31,7 @@ class TemplatesOut(BaseModel):
 
 
 @router.get("/templates")
-async def list_templates(request: Request, _caller: LoggedIn) -> TemplatesOut:
+async def list_templates(request: Request, _caller: Annotated[Principal, may(Action.TEMPLATE_LIST)]) -> TemplatesOut:
     """All of them: there are few, so there is one page."""
     templates, mode = provide.get(request, Templates), provide.get(request, Settings).activity.mode
     items = []

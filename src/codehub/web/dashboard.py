@@ -18,8 +18,9 @@ from starlette.responses import RedirectResponse, Response
 
 from codehub import ids, names
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError, UnauthenticatedError
-from codehub.http.access import spend_change, spend_creation, visitor
+from codehub.http.access import Names, spend_change, spend_creation, visitor
 from codehub.policy import rules as policy_rules
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.web import dashboard_view
 from codehub.web.forms import Form, Posted
@@ -39,22 +40,24 @@ NAME_LENGTH = 100
 ONCE_SECONDS = 3600  # how long a form that was sent is remembered
 
 
-async def _person(request: Request) -> Principal:
-    """Whoever is not logged in any more is led to where it says how to."""
-    try:
-        caller = await visitor(request)
-    except UnauthenticatedError:
-        caller = None
-    if caller is None:
-        raise HTTPException(303, headers={"Location": "/"})
-    writes = request.method == "POST"
-    policy_rules.require_scope(caller, writes=writes)
-    if writes:
-        await spend_change(request, caller)
-    return caller
+class _Page(Names):
+    """For somebody who is logged in; who is not, or not any more, is led to where it says how to."""
+
+    async def __call__(self, request: Request) -> Principal:  # type: ignore[override]
+        try:
+            caller = await visitor(request)
+        except UnauthenticatedError:
+            caller = None
+        if caller is None:
+            raise HTTPException(303, headers={"Location": "/"})
+        policy_rules.require_scope(caller, self.action)
+        if request.method == "POST":
+            await spend_change(request, caller)
+        return caller
 
 
-Person = Annotated[Principal, Depends(_person)]
+def _may(action: Action) -> Any:
+    return Depends(_Page(action))
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
@@ -70,6 +73,7 @@ async def show(request: Request, caller: Principal) -> Response:
         "dashboard.html",
         caller=caller,
         board=board,
+        sees_all=policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL),
         kinds=reader.kinds(),
         name=query.get("name") or reader.new_name(board.cards),
         chosen=query.get("template"),
@@ -79,7 +83,7 @@ async def show(request: Request, caller: Principal) -> Response:
 
 
 @router.get("/workspaces/{id}")
-async def show_one(request: Request, caller: Person, id: str) -> Response:  # noqa: A002
+async def show_one(request: Request, caller: Annotated[Principal, _may(Action.WORKSPACE_HISTORY)], id: str) -> Response:  # noqa: A002
     reader = dashboard_view.Reader(request, caller)
     detail = await reader.detail(id)
     return render(
@@ -95,9 +99,9 @@ async def show_one(request: Request, caller: Person, id: str) -> Response:  # no
 
 
 @router.get("/workspaces/{id}/log")
-async def show_log(request: Request, caller: Person, id: str) -> Response:  # noqa: A002
+async def show_log(request: Request, caller: Annotated[Principal, _may(Action.WORKSPACE_HISTORY)], id: str) -> Response:  # noqa: A002
     services = services_of(request)
-    w = await services.workspaces.get(caller, id)
+    w = await services.workspaces.get(caller, id, Action.WORKSPACE_HISTORY)
     pieces = [piece async for piece in services.runtime.logs(id, tail_bytes=LOG_BYTES)]
     return render(request, "log.html", caller=caller, w=w, log=b"".join(pieces).decode("utf-8", "replace"))
 
@@ -106,7 +110,9 @@ async def show_log(request: Request, caller: Person, id: str) -> Response:  # no
 
 
 @router.post("/do/create")
-async def create(request: Request, caller: Person, form: Posted) -> Response:
+async def create(
+    request: Request, caller: Annotated[Principal, _may(Action.WORKSPACE_CREATE)], form: Posted
+) -> Response:
     """And open it. What was typed comes back when it is refused."""
     services = services_of(request)
     key = f"codehub:form:{caller.name}:{form.get('once', '')[:64]}"
@@ -140,10 +146,17 @@ async def _sent_before(services: Services, key: str) -> str | None:
 
 
 @router.post("/do/{id}/{verb}")
-async def do(request: Request, caller: Person, id: str, verb: str, form: Posted) -> Response:  # noqa: A002
-    act = VERBS.get(verb)
-    if act is None:
+async def do(
+    request: Request,
+    caller: Annotated[Principal, _may(Action.WORKSPACE_WAKE)],  # the least that a form asks for
+    id: str,  # noqa: A002
+    verb: str,
+    form: Posted,
+) -> Response:
+    if verb not in VERBS:
         raise HTTPException(404)
+    action, act = VERBS[verb]
+    policy_rules.require_scope(caller, action)
     services = services_of(request)
     then = form.get("then", "")
     back = {"page": f"/workspaces/{id}", "everybody": "/?everybody=1"}.get(then, "/")
@@ -222,27 +235,41 @@ async def _purge(services: Services, caller: Principal, id_: str, form: Form) ->
     await services.workspaces.delete(caller, id_, purge=True)
 
 
+async def _restore(services: Services, caller: Principal, id_: str, form: Form) -> Any:
+    return await services.workspaces.restore(caller, id_, form.get("archive_key", ""))
+
+
+async def _delete(services: Services, caller: Principal, id_: str, _form: Form) -> None:
+    await services.workspaces.delete(caller, id_, purge=False)
+
+
+async def _undelete(services: Services, caller: Principal, id_: str, _form: Form) -> Any:
+    return await services.workspaces.undelete(caller, id_)
+
+
+async def _unshare(services: Services, caller: Principal, id_: str, form: Form) -> None:
+    await services.sharing.unshare(caller, id_, form.get("user", ""))
+
+
 async def _share(services: Services, caller: Principal, id_: str, form: Form) -> None:
-    await services.workspaces.get(caller, id_)
+    await services.workspaces.get(caller, id_, Action.WORKSPACE_SHARE)
     try:
-        await services.entering.share(caller, id_, form.get("user", "").strip())
+        await services.sharing.share(caller, id_, form.get("user", "").strip())
     except NotFoundError as e:  # it is there, so it is the guest who is not
         raise InvalidRequestError("there is nobody of that name", field="user") from e
 
 
-VERBS: Mapping[str, Act] = {
-    "start": _wish(Desired.RUNNING),
-    "stop": _wish(Desired.STANDBY),
-    "archive": _wish(Desired.ARCHIVED),
-    "keep_awake": _keep_awake,
-    "rename": _rename,
-    "recover": _recover,
-    "delete": lambda services, caller, id_, _: services.workspaces.delete(caller, id_, purge=False),
-    "undelete": lambda services, caller, id_, _: services.workspaces.undelete(caller, id_),
-    "purge": _purge,
-    "restore": lambda services, caller, id_, form: services.workspaces.restore(
-        caller, id_, form.get("archive_key", "")
-    ),
-    "share": _share,
-    "unshare": lambda services, caller, id_, form: services.entering.unshare(caller, id_, form.get("user", "")),
+VERBS: Mapping[str, tuple[Action, Act]] = {
+    "start": (Action.WORKSPACE_START, _wish(Desired.RUNNING)),
+    "stop": (Action.WORKSPACE_SLEEP, _wish(Desired.STANDBY)),
+    "archive": (Action.WORKSPACE_ARCHIVE, _wish(Desired.ARCHIVED)),
+    "keep_awake": (Action.WORKSPACE_KEEP_AWAKE, _keep_awake),
+    "rename": (Action.WORKSPACE_CHANGE, _rename),
+    "recover": (Action.WORKSPACE_RECOVER, _recover),
+    "delete": (Action.WORKSPACE_DELETE, _delete),
+    "undelete": (Action.WORKSPACE_DELETE, _undelete),
+    "purge": (Action.WORKSPACE_PURGE, _purge),
+    "restore": (Action.WORKSPACE_RESTORE, _restore),
+    "share": (Action.WORKSPACE_SHARE, _share),
+    "unshare": (Action.WORKSPACE_SHARE, _unshare),
 }

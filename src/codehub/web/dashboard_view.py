@@ -14,14 +14,16 @@ from codehub.activity.model import Seen
 from codehub.errors import UnavailableError
 from codehub.http import paging
 from codehub.i18n.locales import Locale
-from codehub.policy.model import Principal
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal, Relation, Resource
 from codehub.templates.model import Template
 from codehub.web import history_view, presentation
 from codehub.web.rendering import locale_for
 from codehub.web.services import services_of
-from codehub.workspaces.access import Share
 from codehub.workspaces.model import RestorePoint, Workspace
 from codehub.workspaces.service import Filters
+from codehub.workspaces.sharing import Share
 
 MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES, PAGE = 100, 30, 20, 48
 HISTORY_LINES, POINTS, SHARES = 40, 20, 200
@@ -44,7 +46,8 @@ class Card:
     primary: presentation.Action | None
     menu: tuple[str, ...]
     download: bool
-    owner: str | None  # said when it is somebody else's
+    owner: str | None  # said when it is another person's
+    enters: bool  # also then
     problem: str | None  # what was just refused
 
 
@@ -94,12 +97,12 @@ class Reader:
         self._done = request.query_params.get("done")
 
     async def board(self, *, everybody: bool, cursor: str | None) -> Board:
-        everybody = everybody and self.caller.is_admin
+        everybody = everybody and policy.allows(self.caller, Action.WORKSPACE_LIST_ALL)
         found = await self._workspaces(everybody=everybody, cursor=cursor)
         limit = PAGE if everybody else MINE_AT_MOST
         more = paging.at(found[limit - 1].created_at, found[limit - 1].id) if len(found) > limit else None
         cards = [await self._placed(w) for w in found[:limit]]
-        guest = await self.services.entering.shared_with(self.caller, after=BEGINNING, limit=MINE_AT_MOST)
+        guest = await self.services.sharing.shared_with(self.caller, after=BEGINNING, limit=MINE_AT_MOST)
         shared = [] if everybody else [self.card(w) for w in guest]
         trash = [] if everybody else await self._trash()
         undo = next((card for card in trash if card.w.id == self._at and self._done == "deleted"), None)
@@ -124,14 +127,19 @@ class Reader:
         return [self.card(w) for w in kept[:TRASH_AT_MOST]]
 
     async def _placed(self, w: Workspace) -> Card:
-        mine = w.owner == self.caller.name
-        position = await self.services.workspaces.start_position(w) if mine and presentation.waits(w) else None
+        waits = self._is_mine(w) and presentation.waits(w)
+        position = await self.services.workspaces.start_position(w) if waits else None
         return self.card(w, position)
+
+    def _resource(self, w: Workspace) -> Resource:
+        return Resource(w.id, w.owner, is_isolated=self.services.origins.isolated)
+
+    def _is_mine(self, w: Workspace) -> bool:
+        return Relation.OWNER in policy.relations_to(self.caller, self._resource(w))
 
     def card(self, w: Workspace, position: int | None = None) -> Card:
         template = self.services.templates.find(w.template)
-        badge, mine = presentation.badge(w), w.owner == self.caller.name
-        bar = presentation.progress(w)
+        badge, bar = presentation.badge(w), presentation.progress(w)
         trash_seconds = self.services.settings.archives.trash_seconds
         return Card(
             w=w,
@@ -146,7 +154,8 @@ class Reader:
             primary=presentation.primary(w),
             menu=presentation.menu(w),
             download=presentation.has_files(w),
-            owner=None if mine else w.owner,
+            owner=None if self._is_mine(w) else w.owner,
+            enters=policy.allows(self.caller, Action.WORKSPACE_ENTER, self._resource(w)),
             problem=self.problem() if w.id == self._at else None,
         )
 
@@ -179,7 +188,7 @@ class Reader:
 
     async def detail(self, id_: str) -> Detail:
         services, caller = self.services, self.caller
-        w = await services.workspaces.get(caller, id_)
+        w = await services.workspaces.get(caller, id_, Action.WORKSPACE_HISTORY)
         keep = services.settings.archives.restore_points
         points = await services.workspaces.restore_points(caller, id_, keep=keep, before=None, limit=POINTS)
         history = await services.workspaces.history(caller, id_, before=2**62, limit=HISTORY_LINES)
@@ -187,7 +196,7 @@ class Reader:
         return Detail(
             card=await self._placed(w),
             trouble=presentation.trouble(w, self.locale) if wrong else None,
-            shares=await services.entering.shares(caller, id_, after="", limit=SHARES),
+            shares=await services.sharing.shares(caller, id_, after="", limit=SHARES),
             points=points,
             history=history_view.lines(history, self.locale, self.now),
             size=None if w.disk_bytes is None else self.locale.size(w.disk_bytes),

@@ -8,90 +8,106 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
+from codehub.errors import CodeHubError, ForbiddenError, InvalidRequestError, NotFoundError
+from codehub.gate.access import Visit
 from codehub.http import rules
-from codehub.http.access import require_login, spend_change
-from codehub.policy import rules as policy_rules
-from codehub.policy.model import ALL_SCOPES, Principal, Role
+from codehub.http.access import names, require_login, spend_change
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal, Relation
 from codehub.web import entry_pages as pages
 from codehub.web import forms, handover
-from codehub.web.handover import begin_url, go, holder, host_of, logged_in, own_workspace, safe_next
+from codehub.web.handover import begin_url, go, host_of, logged_in, own_workspace, pass_holder, safe_next
 from codehub.web.services import services_of
+from codehub.workspaces import authorize
 from codehub.workspaces.admission import Refused
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 
 router = APIRouter(include_in_schema=False)
-ACTIONS = ("start", "restore", "recover", "stop")
+# Of the buttons. Restoring one that is stored away is starting it.
+ACTIONS = {
+    "start": Action.WORKSPACE_START,
+    "restore": Action.WORKSPACE_START,
+    "recover": Action.WORKSPACE_RECOVER,
+    "stop": Action.WORKSPACE_SLEEP,
+}
 MOVING = {Operation.STARTING, Operation.RESTORING, Operation.PROVISIONING, Operation.STOPPING, Operation.ARCHIVING}
 
 
-@router.get("/w/{id}")
-@router.get("/w/{id}/{path:path}")
+@router.get("/w/{id}", dependencies=[names(Action.WORKSPACE_ENTER)])
+@router.get("/w/{id}/{path:path}", dependencies=[names(Action.WORKSPACE_ENTER)])
 async def open_workspace(request: Request, id: str) -> Response:  # noqa: A002
     own = own_workspace(request)
     if own is not None and own != id:
         return pages.not_found(request, home_url=_home(request))
     if "authorization" in request.headers:  # a program's: it is served in place, and has no browser to lead anywhere
-        caller = await require_login(request)
-        policy_rules.require_scope(caller, writes=True)  # the page wakes the workspace
-        return await _show(request, id, caller.name)
-    person = await holder(request, id) if own is not None or not services_of(request).origins.isolated else None
-    if person is not None:
-        return await _show(request, id, person)
+        caller = await require_login(request, Action.WORKSPACE_WAKE)  # which the page does
+        return await _show(request, id, caller)
+    holder = await pass_holder(request, id) if own is not None or not services_of(request).origins.isolated else None
+    if holder is not None:
+        return await _show(request, id, holder)
     if own is not None:
         return go(begin_url(handover.wanted(request)))
     return await _let_in(request, id)
 
 
 async def _let_in(request: Request, id_: str) -> Response:
-    """On the platform's origin: whoever is logged in and welcome gets a pass, here or on the workspace's own."""
+    """On the platform's origin: a person who is logged in and may enter gets a pass, here or on the workspace's own."""
     services = services_of(request)
     next_ = safe_next(handover.wanted(request), id_)
     caller = await logged_in(request)
     if caller is None or caller.session_id is None:
         return handover.to_login(request, next_)
     try:
-        w = await services.entering.visit(caller.name, id_)
-    except NotFoundError:
-        return pages.not_found(request, home_url=_home(request))
+        w = (await services.access.visit(caller, id_)).workspace
+    except (NotFoundError, ForbiddenError) as e:
+        return _refuse(request, caller, e)
     if origin := services.origins.of_workspace(id_, host_of(request)):
         return go(origin + begin_url(next_, host_of(request)))
-    # From here on the workspace's scripts are the dashboard's: they act as whoever opens it.
-    if caller.role is Role.ADMIN:
-        return pages.admins_stay_out(request, home_url=_home(request))
+    # From here on the workspace's scripts are the dashboard's: they act as the person who opens it.
     if not handover.was_told(request, caller.session_id):
         return pages.share_origin(request, w, home_url=_home(request))
     response = go(next_)
-    handover.give_pass(request, response, handover.new_pass(request, id_, caller.name, caller.session_id))
+    handover.give_pass(request, response, await services.access.arrive(caller, id_))
     return response
 
 
-async def _show(request: Request, id_: str, person: str) -> Response:
+def _refuse(request: Request, principal: Principal, error: CodeHubError) -> Response:
+    """For a person who may not enter; what they may not even see is not there."""
+    if isinstance(error, NotFoundError):
+        return pages.not_found(request, home_url=_home(request))
+    if policy.allows(principal, Action.WORKSPACE_LIST_ALL):
+        return pages.admins_stay_out(request, home_url=_home(request))
+    return pages.only_owners(request, home_url=_home(request))
+
+
+async def _show(request: Request, id_: str, principal: Principal) -> Response:
     """Wake it, or say why that does not happen."""
     services, home_url = services_of(request), _home(request)
     try:
-        w = await services.entering.visit(person, id_)
-        if w.phase is Phase.STANDBY and not request.state.head and not rules.looks_ahead(request.headers):
-            outcome = await services.entering.wake(person, id_)
-            if isinstance(outcome, Refused):
-                return pages.over_limit(request, w, outcome, home_url=home_url, mine=w.owner == person)
-            w = outcome
-    except NotFoundError:
-        return pages.not_found(request, home_url=home_url)
+        visit = await services.access.visit(principal, id_)
+        outcome: Workspace | Refused = visit.workspace
+        if not request.state.head and not rules.looks_ahead(request.headers):
+            outcome = await services.access.wake(principal, visit)
+    except NotFoundError as e:
+        return _refuse(request, principal, e)
+    if isinstance(outcome, Refused):
+        return _over_limit(request, visit, outcome)
+    w, may = outcome, policy.allows(principal, Action.WORKSPACE_START, visit.resource)
     if w.phase is Phase.ERROR:
-        return pages.went_wrong(request, w, home_url=home_url, mine=w.owner == person)
+        return pages.went_wrong(request, w, home_url=home_url, mine=may)
     if w.desired_state is not Desired.RUNNING and w.operation not in MOVING:
         if w.phase is Phase.ARCHIVED:
-            return pages.restore_needed(request, w, home_url=home_url, mine=w.owner == person)
+            return pages.restore_needed(request, w, home_url=home_url, mine=may)
         if w.phase is Phase.PENDING:
-            return pages.start_needed(request, w, home_url=home_url, mine=w.owner == person)
-    usual = await services.entering.usual_seconds(id_)
+            return pages.start_needed(request, w, home_url=home_url, mine=may)
+    usual = await services.access.usual_seconds(id_)
     position = await services.workspaces.start_position(w)
     now = services.clock.now()
     return pages.waking(request, w, now=now, usual_seconds=usual, position=position, home_url=home_url)
 
 
-@router.post("/_codehub/understood/{id}")
+@router.post("/_codehub/understood/{id}", dependencies=[names(Action.WORKSPACE_ENTER)])
 async def understood(request: Request, id: str) -> Response:  # noqa: A002
     """The button of the page about shared origins; then as before, with an answer."""
     caller = await logged_in(request)
@@ -102,11 +118,11 @@ async def understood(request: Request, id: str) -> Response:  # noqa: A002
     return response
 
 
-@router.get("/_codehub/status/{id}")
+@router.get("/_codehub/status/{id}", dependencies=[names(Action.WORKSPACE_ENTER)])
 async def status(request: Request, id: str) -> dict[str, Any]:  # noqa: A002
     """For the wake page's script."""
     services = services_of(request)
-    w = await services.entering.visit(await _visitor(request, id), id)
+    w = (await services.access.visit(await _visitor(request, id), id)).workspace
     return {
         "phase": w.phase,
         "operation": w.operation,
@@ -118,57 +134,47 @@ async def status(request: Request, id: str) -> dict[str, Any]:  # noqa: A002
     }
 
 
-@router.post("/_codehub/act/{id}")
+@router.post("/_codehub/act/{id}", dependencies=[names(Action.WORKSPACE_WAKE)])
 async def act(request: Request, id: str) -> Response:  # noqa: A002
-    """The buttons of these pages. A guest may wake; the rest is the owner's."""
+    """The buttons of these pages. Who may not do what one says, a guest, wakes it at least."""
     services = services_of(request)
-    person = await _visitor(request, id)
-    w = await services.entering.visit(person, id)
+    principal = await _visitor(request, id)
+    visit = await services.access.visit(principal, id)
     sent = await forms.read(request)
     action, next_ = sent.get("action"), sent.get("next")
     if action not in ACTIONS:
         raise InvalidRequestError(f"must be one of {', '.join(ACTIONS)}", field="action")
     back = go(safe_next(next_, id))
-    if w.owner != person:
-        outcome: Any = await services.entering.wake(person, id)
-        return _refused(request, w, outcome, person) or back
-    caller = _as_owner(request, person)
-    await spend_change(request, caller)
+    if not policy.allows(principal, ACTIONS[action], visit.resource):
+        outcome: Any = await services.access.wake(principal, visit, asked=True)
+        return _over_limit(request, visit, outcome) if isinstance(outcome, Refused) else back
+    await spend_change(request, principal)
     try:
         if action == "recover":
-            outcome = await services.workspaces.recover(caller, id)
+            outcome = await services.workspaces.recover(principal, id)
         else:
             wanted = Desired.STANDBY if action == "stop" else Desired.RUNNING
-            outcome = await services.workspaces.request(caller, id, wanted)
+            outcome = await services.workspaces.request(principal, id, wanted)
     except CodeHubError as e:
         if e.status >= 500:
             raise
         return back  # that page says how it stands
-    return _refused(request, w, outcome, person) or back
+    return _over_limit(request, visit, outcome) if isinstance(outcome, Refused) else back
 
 
-def _refused(request: Request, w: Workspace, outcome: object, person: str) -> Response | None:
-    if not isinstance(outcome, Refused):
-        return None
-    return pages.over_limit(request, w, outcome, home_url=_home(request), mine=w.owner == person)
+def _over_limit(request: Request, visit: Visit, refused: Refused) -> Response:
+    mine = visit.decision.relation is Relation.OWNER
+    return pages.over_limit(request, visit.workspace, refused, home_url=_home(request), mine=mine)
 
 
-def _as_owner(request: Request, person: str) -> Principal:
-    """A pass opens a workspace; it makes nobody an admin."""
-    return Principal(
-        person, Role.LEARNER, ALL_SCOPES, request_id=request.state.request_id, address=request.state.address
-    )
-
-
-async def _visitor(request: Request, id_: str) -> str:
+async def _visitor(request: Request, id_: str) -> Principal:
     own = own_workspace(request)
-    person = await holder(request, id_) if own is None or own == id_ else None
-    if person is None and own is None:
-        caller = await logged_in(request)
-        person = caller.name if caller else None
-    if person is None:
-        raise NotFoundError(f"there is no workspace {id_[:63]}")
-    return person
+    found = await pass_holder(request, id_) if own is None or own == id_ else None
+    if found is None and own is None:
+        found = await logged_in(request)
+    if found is None:
+        raise NotFoundError(authorize.missing(id_))
+    return found
 
 
 def _home(request: Request) -> str:

@@ -117,6 +117,10 @@ def admins_stay_out(request: Request, *, home_url: str) -> Response:
     return render(request, "entry_note.html", 403, home_url=home_url, kind="admin")
 
 
+def only_owners(request: Request, *, home_url: str) -> Response:
+    return render(request, "entry_note.html", 403, home_url=home_url, kind="origin")
+
+
 def _here(request: Request) -> str:
     """This very page, to come back to after a button; the language asked for is remembered by a cookie."""
     path: str = request.scope["raw_path"].decode("latin-1")

@@ -6,6 +6,7 @@ a pass (`enter`). A ticket works once, for a minute; a stolen one does not fit a
 """
 
 import re
+from dataclasses import replace
 from urllib.parse import quote, unquote, urlencode
 
 import redis.exceptions
@@ -15,8 +16,9 @@ from starlette.responses import RedirectResponse, Response
 from codehub import ids
 from codehub.errors import InvalidRequestError, NotFoundError, UnauthenticatedError, UnavailableError
 from codehub.gate import passes
-from codehub.gate.passes import MARGIN_SECONDS, TICKET_SECONDS, Pass
-from codehub.http.access import visitor
+from codehub.gate.passes import TICKET_SECONDS, Pass
+from codehub.http.access import names, visitor
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.web.services import Services, services_of
 
@@ -60,14 +62,12 @@ async def logged_in(request: Request) -> Principal | None:
     return caller if caller and caller.session_id else None
 
 
-async def holder(request: Request, id_: str) -> str | None:
-    """The person whose pass for this workspace the browser holds, if it is still good."""
+async def pass_holder(request: Request, id_: str) -> Principal | None:
+    """Whose pass for this workspace the browser holds, if it is still good."""
     services = services_of(request)
     name = passes.cookie_name(services.settings, isolated=services.origins.isolated)
-    found = services.passes.read(request.cookies.get(name, ""))
-    if not found or found.workspace_id != id_ or found.expires <= services.clock.now().timestamp():
-        return None
-    return found.person if await services.credentials.is_live(found.session_id) else None
+    found = await services.access.pass_holder(request.cookies.get(name, ""), id_)
+    return found and replace(found, request_id=request.state.request_id, address=request.state.address)
 
 
 def give_pass(request: Request, response: Response, given: Pass) -> None:
@@ -77,12 +77,6 @@ def give_pass(request: Request, response: Response, given: Pass) -> None:
     age = int(given.expires - services.clock.now().timestamp())
     path = "/" if isolated else f"/w/{given.workspace_id}"
     _set_cookie(request, response, f"{name}={services.passes.write(given)}", age, path)
-
-
-def new_pass(request: Request, id_: str, person: str, session_id: str) -> Pass:
-    services = services_of(request)
-    seconds = max(services.settings.auth.session_seconds - MARGIN_SECONDS, TICKET_SECONDS)
-    return Pass(id_, person, session_id, int(services.clock.now().timestamp()) + seconds)
 
 
 def was_told(request: Request, session_id: str) -> bool:
@@ -117,7 +111,7 @@ def begin_url(next_: str, came_from: str = "") -> str:
     return "/_codehub/begin?" + urlencode(query)
 
 
-@router.get("/_codehub/begin")
+@router.get("/_codehub/begin", dependencies=[names(Action.PUBLIC_HANDOVER)])
 async def begin(request: Request) -> Response:
     services, id_ = services_of(request), _here(request)
     nonce = ids.new_secret()
@@ -129,7 +123,7 @@ async def begin(request: Request) -> Response:
     return response
 
 
-@router.get("/_codehub/handover")
+@router.get("/_codehub/handover", dependencies=[names(Action.WORKSPACE_ENTER)])
 async def hand_over(request: Request) -> Response:
     services, query = services_of(request), request.query_params
     id_ = query.get("workspace", "")
@@ -140,25 +134,25 @@ async def hand_over(request: Request) -> Response:
     caller = await logged_in(request)
     if caller is None or caller.session_id is None:
         return to_login(request, next_)
-    await services.entering.arrive(caller.name, id_)
-    given = new_pass(request, id_, caller.name, caller.session_id)
+    given = await services.access.arrive(caller, id_)
     ticket = services.passes.ticket(given, query.get("state", ""), services.clock.now().timestamp())
     return go(f"{origin}/_codehub/enter?{urlencode({'ticket': ticket, 'next': next_})}")
 
 
-@router.get("/_codehub/enter")
+@router.get("/_codehub/enter", dependencies=[names(Action.PUBLIC_HANDOVER)])
 async def enter(request: Request) -> Response:
     services, id_ = services_of(request), _here(request)
     ticket = services.passes.read_ticket(request.query_params.get("ticket", ""), services.clock.now().timestamp())
     state_cookie = passes.state_cookie_name(services.settings)
     held = passes.state_of(request.cookies.get(state_cookie, ""))
     next_ = safe_next(request.query_params.get("next"), id_)
-    if await holder(request, id_):
+    if await pass_holder(request, id_):
         return go(next_)  # a double click, or the back button, after it had worked
-    if not ticket or ticket.workspace_id != id_ or ticket.state != held or not await _first_use(services, ticket.id):
+    fits = ticket is not None and ticket.given.workspace_id == id_ and ticket.state == held
+    if ticket is None or not fits or not await _first_use(services, ticket.id):
         raise InvalidRequestError("this ticket is over: open the workspace from the dashboard again", field="ticket")
     response = go(next_)
-    give_pass(request, response, new_pass(request, id_, ticket.person, ticket.session_id))
+    give_pass(request, response, ticket.given)
     _set_cookie(request, response, f"{state_cookie}=", 0, "/")
     return response
 

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 from codehub import metrics
 from codehub.db import migrate
 from codehub.errors import CodeHubError
-from codehub.http.access import require_operator
+from codehub.http.access import NeedsOperator, names
 from codehub.http.problems import documented
 from codehub.logs import redact_text
+from codehub.policy.actions import Action
 from codehub.web.services import services_of
 
 router = APIRouter(tags=["health"])
@@ -28,7 +29,7 @@ class Readiness(BaseModel):
     checks: dict[str, str]
 
 
-@router.get("/healthz", summary="Is it alive?")
+@router.get("/healthz", summary="Is it alive?", dependencies=[names(Action.PUBLIC_HEALTH)])
 async def healthz() -> Alive:
     """This process runs and answers. Asks nobody else."""
     return Alive()
@@ -38,14 +39,15 @@ async def healthz() -> Alive:
     "/readyz",
     summary="Can it serve?",
     responses={503: {"model": Readiness, "description": "Something it needs is away."}},
+    dependencies=[names(Action.PUBLIC_HEALTH)],
 )
 async def readyz(request: Request, response: Response) -> Readiness:
     """Says what is missing, if anything."""
-    names = ("database", "redis")
+    servers = ("database", "redis")
     results = await asyncio.gather(_database(request), _redis(request))
     ready = all(result == "ok" for result in results)
     response.status_code = 200 if ready else 503
-    return Readiness(ready=ready, checks=dict(zip(names, results, strict=True)))
+    return Readiness(ready=ready, checks=dict(zip(servers, results, strict=True)))
 
 
 async def _database(request: Request) -> str:
@@ -77,7 +79,7 @@ async def _redis(request: Request) -> str:
     summary="Numbers for Prometheus",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}}}, **documented(401, 403)},
-    dependencies=[Depends(require_operator)],
+    dependencies=[Depends(NeedsOperator(Action.METRICS_READ))],
 )
 async def prometheus() -> Response:
     """For this machine, for the networks in `CODEHUB_METRICS_NETWORKS`, and for admins."""

@@ -12,9 +12,11 @@ from codehub.errors import UnavailableError
 from codehub.events import model
 from codehub.events.hub import Hub
 from codehub.http import provide
-from codehub.http.access import LoggedIn
+from codehub.http.access import may
 from codehub.http.problems import documented
 from codehub.http.streams import Streams
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.web.services import services_of
 from codehub.workspaces import changes
@@ -35,7 +37,7 @@ LONGEST_CURSOR = 18  # digits
 )
 async def stream_events(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.EVENTS_FOLLOW)],
     last_event_id: Annotated[str | None, Header(max_length=50)] = None,
 ) -> StreamingResponse:
     """What changed in your workspaces and those shared with you; for admins, in all.
@@ -58,12 +60,12 @@ def parse_cursor(last_event_id: str) -> int | None:
 
 
 async def _stream(hub: Hub, caller: Principal, cursor: int | None) -> AsyncIterator[bytes]:
-    audiences = [model.user(caller.name)]
-    if caller.is_admin:
+    audiences, sees_all = [model.user(caller.name)], policy.allows(caller, Action.EVENTS_FOLLOW_ALL)
+    if sees_all:
         audiences += [model.ADMINS, changes.EVERY_WORKSPACE]
 
     async def memberships(c: Connection) -> list[str]:
-        return [] if caller.is_admin else await changes.memberships(c, caller.name)
+        return [] if sees_all else await changes.memberships(c, caller.name)
 
     try:
         async with hub.subscribed(audiences, memberships, cursor) as subscription:

@@ -11,7 +11,8 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import RedirectResponse, Response
 
 from codehub.errors import UnauthenticatedError
-from codehub.http.access import origin_of, set_cookie, visitor
+from codehub.http.access import names, origin_of, set_cookie, visitor
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.web import handover
 from codehub.web.forms import Posted
@@ -32,13 +33,13 @@ async def _visitor_or_none(request: Request) -> Principal | None:
 Visitor = Annotated[Principal | None, Depends(_visitor_or_none)]
 
 
-@router.get("/login/{secret}")
+@router.get("/login/{secret}", dependencies=[names(Action.PUBLIC_LOGIN)])
 async def show_link(request: Request, secret: str, caller: Visitor) -> Response:
     """Whose link it is, and what the button does to the login this browser has."""
     return await _ask(request, secret, caller) or _over(request, caller)
 
 
-@router.post("/login/{secret}")
+@router.post("/login/{secret}", dependencies=[names(Action.PUBLIC_LOGIN)])
 async def log_in(request: Request, secret: str, caller: Visitor, form: Posted) -> Response:
     services = services_of(request)
     # The page named the session that ends. One that began since then is not ended unasked.
@@ -72,7 +73,7 @@ def _over(request: Request, caller: Principal | None) -> Response:
     return render(request, "link_used.html", 410)
 
 
-@router.post("/logout")
+@router.post("/logout", dependencies=[names(Action.PUBLIC_LOGIN)])
 async def log_out(request: Request, caller: Visitor) -> Response:
     if caller:
         await services_of(request).people.log_out(caller)

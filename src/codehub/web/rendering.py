@@ -14,6 +14,8 @@ from codehub import invocation
 from codehub.http.access import is_local
 from codehub.i18n.locales import Locale, zone
 from codehub.i18n.texts import LANGUAGES, choose
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.web import texts
 
@@ -52,7 +54,7 @@ def render(request: Request, template: str, status: int = 200, *, home_url: str 
         "languages": {code: (name, _in_language(request, code)) for code, name in LANGUAGES.items()},
         "home_url": home_url.rstrip("/"),
         "docs_open": is_local(request),
-        "codehub": invocation.CODEHUB if is_local(request) or _is_admin(values) else invocation.PLAIN,
+        "codehub": invocation.CODEHUB if is_local(request) or _is_for_admins(values) else invocation.PLAIN,
     }
     html = templates.get_template(template).render(**shared, **values)
     response = HTMLResponse(html, status, {"content-language": language, "vary": "accept-language, cookie"})
@@ -61,10 +63,10 @@ def render(request: Request, template: str, status: int = 200, *, home_url: str 
     return response
 
 
-def _is_admin(values: Mapping[str, Any]) -> bool:
+def _is_for_admins(values: Mapping[str, Any]) -> bool:
     """Is this page an admin's? Pages for a caller are given one."""
     caller = values.get("caller")
-    return isinstance(caller, Principal) and caller.is_admin
+    return isinstance(caller, Principal) and policy.allows(caller, Action.USER_LIST)
 
 
 def _in_language(request: Request, code: str) -> str:

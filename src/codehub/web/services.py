@@ -15,6 +15,7 @@ from codehub.auth.streams import OpenStreams
 from codehub.clock import Clock
 from codehub.db import Database, Listener
 from codehub.events.hub import Hub
+from codehub.gate.access import Access
 from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
 from codehub.http import lasting
@@ -24,8 +25,8 @@ from codehub.rates import Rates
 from codehub.runtimes.base import Runtime
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
-from codehub.workspaces.access import Entering
 from codehub.workspaces.service import Workspaces
+from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import Timetable
 
 
@@ -46,7 +47,8 @@ class Services:
     hub: Hub
     origins: Origins
     passes: Passes
-    entering: Entering
+    access: Access
+    sharing: Sharing
     timetable: Timetable
     activity: Activity
     rates: Rates
@@ -64,7 +66,7 @@ class Services:
             Templates: self.templates,
             Runtime: self.runtime,
             Workspaces: self.workspaces,
-            Entering: self.entering,
+            Sharing: self.sharing,
             Timetable: self.timetable,
             Activity: self.activity,
             Rates: self.rates,

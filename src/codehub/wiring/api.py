@@ -15,6 +15,7 @@ from codehub.errors import StartError
 from codehub.events.hub import Hub
 from codehub.events.model import CHANNEL as EVENTS_CHANNEL
 from codehub.gate import origins
+from codehub.gate.access import Access
 from codehub.gate.passes import Passes
 from codehub.invocation import command
 from codehub.rates import Rates
@@ -23,8 +24,8 @@ from codehub.settings import Settings
 from codehub.templates.loader import Templates
 from codehub.web.services import Services
 from codehub.workspaces import changes, leaving
-from codehub.workspaces.access import Entering
 from codehub.workspaces.service import Workspaces
+from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import Timetable
 
 
@@ -47,7 +48,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
         workspaces = Workspaces(database, clock, settings.limits, templates)
         people = People(database, clock, auth, settings.limits, credentials, leaving.put_away)
-        where = origins.of(settings)
+        where, passes = origins.of(settings), Passes(auth.secret_key)
         timetable = Timetable(settings.ttl, settings.activity, templates)
         hub = Hub(database, clock, changes.kinds(timetable))
         listener.subscribe(CHANNEL, credentials.forget)
@@ -70,8 +71,17 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             workspaces=workspaces,
             hub=hub,
             origins=where,
-            passes=Passes(auth.secret_key),
-            entering=Entering(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
+            passes=passes,
+            access=Access(
+                database,
+                clock,
+                workspaces,
+                credentials,
+                passes,
+                isolated=where.isolated,
+                session_seconds=auth.session_seconds,
+            ),
+            sharing=Sharing(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
             timetable=timetable,
             activity=Activity(database, client, timetable, workspaces),
             rates=Rates(client, clock),

@@ -8,13 +8,13 @@ from codehub.activity.recorder import Recorder
 from codehub.auth.credentials import CHANNEL as PEOPLE_CHANNEL
 from codehub.auth.credentials import Credentials
 from codehub.auth.revocations import Revocations
-from codehub.auth.service import People
 from codehub.clock import Clock
 from codehub.db import Database, Listener
 from codehub.db.redis import open_redis
 from codehub.errors import StartError
 from codehub.events.model import CHANNEL as EVENTS_CHANNEL
 from codehub.gate import hosts, origins, passes
+from codehub.gate.access import Access
 from codehub.gate.director import Activity, WorkspaceDirector
 from codehub.gate.principals import Principals
 from codehub.gate.routes import Routes
@@ -25,7 +25,6 @@ from codehub.proxy.workers import Directing
 from codehub.recurring import Recurring
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
-from codehub.workspaces.access import Entering
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.ttl_policy import Timetable
 
@@ -49,7 +48,7 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
         credentials = Credentials(database, clock, settings.auth, key)
         templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
         workspaces = Workspaces(database, clock, settings.limits, templates)
-        people = People(database, clock, settings.auth, settings.limits, credentials)
+        signed = passes.Passes(key)
         client = open_redis(storage.redis_url)
         principals = Principals(credentials, settings.session_cookie)
         recorder = Recorder(client, clock, ids.new(16), settings.activity)
@@ -59,24 +58,32 @@ def directing(settings: Settings, clock: Clock, api: Address, activity: Activity
             clock=clock,
             origins=where,
             hosts=hosts.of_settings(settings),
-            passes=passes.Passes(key),
+            passes=signed,
             pass_cookie=passes.cookie_name(settings, isolated=where.isolated),
             principals=principals,
             credentials=credentials,
             revocations=Revocations(database, clock),
-            entering=Entering(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
+            access=Access(
+                database,
+                clock,
+                workspaces,
+                credentials,
+                signed,
+                isolated=where.isolated,
+                session_seconds=settings.auth.session_seconds,
+            ),
             templates=templates,
             timetable=Timetable(settings.ttl, settings.activity, templates),
             activity=activity or recorder,
             open_routes=lambda changed: Routes(database, clock, changed),
         )
-        watcher = Recurring("revocations", director.look_for_the_unwelcome, clock, period=LOOK_SECONDS)
+        watcher = Recurring("revocations", director.close_revoked, clock, period=LOOK_SECONDS)
         listener.subscribe(PEOPLE_CHANNEL, credentials.forget)
         listener.subscribe(PEOPLE_CHANNEL, principals.forget)
         listener.subscribe(PEOPLE_CHANNEL, watcher.wake)
         listener.subscribe(EVENTS_CHANNEL, director.routes.wake)
         try:
-            await director.look_for_the_unwelcome()
+            await director.close_revoked()
             await director.routes.start()
             watcher.start()
             listener.start()

@@ -12,20 +12,21 @@ from starlette.responses import StreamingResponse
 from codehub.clock import Clock
 from codehub.http import fields as web_fields
 from codehub.http import paging, provide
-from codehub.http.access import LoggedIn, spend_creation
+from codehub.http.access import may, spend_creation
 from codehub.http.language import Reader
 from codehub.http.problems import documented
 from codehub.http.streams import Streams
 from codehub.i18n import history as sentences
 from codehub.i18n.locales import Locale
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.runtimes.base import Runtime
 from codehub.settings import Settings
 from codehub.workspaces import history, rules
-from codehub.workspaces.access import Entering
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, HistoryEntry, Phase, Workspace
-from codehub.workspaces.service import UNSET, Details, Filters, NewWorkspace, Workspaces
+from codehub.workspaces.service import ACTIONS, UNSET, Details, Filters, NewWorkspace, Workspaces
+from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import Timetable
 from codehub.workspaces.view import WorkspaceOut, show
 
@@ -105,7 +106,9 @@ def _desired(word: str) -> Desired:
 
 
 @router.post("/workspaces", status_code=201, responses=documented(409, 413, 429))
-async def create_workspace(request: Request, caller: LoggedIn, workspace: WorkspaceIn) -> WorkspaceDetail:
+async def create_workspace(
+    request: Request, caller: Annotated[Principal, may(Action.WORKSPACE_CREATE)], workspace: WorkspaceIn
+) -> WorkspaceDetail:
     await spend_creation(request, caller, "workspace")
     wanted = {**workspace.model_dump(), "desired_state": _desired(workspace.desired_state)}
     return await detail(request, admitted(await _service(request).create(caller, NewWorkspace(**wanted))))
@@ -114,7 +117,7 @@ async def create_workspace(request: Request, caller: LoggedIn, workspace: Worksp
 @router.get("/workspaces")
 async def list_workspaces(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_LIST)],
     owner: Annotated[
         str | None, Query(max_length=63, description="Of this person; only an admin sees others'.")
     ] = None,
@@ -128,14 +131,18 @@ async def list_workspaces(
     after = paging.place(cursor)
     filters = Filters(owner, phase, template, deleted)
     if shared:
-        guest_of = await provide.get(request, Entering).shared_with(caller, after=after, limit=limit + 1)
+        guest_of = await provide.get(request, Sharing).shared_with(caller, after=after, limit=limit + 1)
         return paging.page(guest_of, limit, _shown(request), lambda w: paging.at(w.created_at, w.id))
     found = await _service(request).page(caller, filters, after=after, limit=limit + 1)
     return paging.page(found, limit, _shown(request), lambda w: paging.at(w.created_at, w.id))
 
 
 @router.get("/workspaces/{id}", responses=documented(404))
-async def get_workspace(request: Request, caller: LoggedIn, id: Id) -> WorkspaceDetail:  # noqa: A002
+async def get_workspace(
+    request: Request,
+    caller: Annotated[Principal, may(Action.WORKSPACE_SEE)],
+    id: Id,  # noqa: A002
+) -> WorkspaceDetail:
     return await detail(request, await _service(request).get(caller, id))
 
 
@@ -146,7 +153,7 @@ async def get_workspace(request: Request, caller: LoggedIn, id: Id) -> Workspace
 async def change_workspace(
     request: Request,
     response: Response,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_CHANGE)],
     id: Id,  # noqa: A002
     change: WorkspaceChange,
 ) -> WorkspaceDetail:
@@ -155,11 +162,13 @@ async def change_workspace(
     named = {name: getattr(change, name, None) for name in change.model_fields_set - {"desired_state"}}
     if keep := named.get("keep_awake_until"):
         named["keep_awake_until"] = _as_far_as_allowed(request, keep)
-    w = await service.get(caller, id)
-    if change.desired_state:
-        w, response.status_code = admitted(await service.request(caller, id, _desired(change.desired_state)))
-    if named:
-        w = await service.change(caller, id, _details(named))
+    wanted, details = change.desired_state and _desired(change.desired_state), _details(named) if named else None
+    # All of it is asked for before any of it is done.
+    w = await service.get(caller, id, *(details.actions if details else ()), *((ACTIONS[wanted],) if wanted else ()))
+    if wanted:
+        w, response.status_code = admitted(await service.request(caller, id, wanted))
+    if details:
+        w = await service.change(caller, id, details)
     return await detail(request, w)
 
 
@@ -174,20 +183,29 @@ def _as_far_as_allowed(request: Request, until: datetime) -> datetime:
 
 
 @router.delete("/workspaces/{id}", status_code=202, responses=documented(404, 409))
-async def delete_workspace(request: Request, caller: LoggedIn, id: Id, purge: bool = False) -> WorkspaceDetail:  # noqa: A002
+async def delete_workspace(
+    request: Request,
+    caller: Annotated[Principal, may(Action.WORKSPACE_DELETE)],
+    id: Id,  # noqa: A002
+    purge: bool = False,
+) -> WorkspaceDetail:
     """Into the trash; it can come back from there. With `purge` it is destroyed at once."""
     return await detail(request, await _service(request).delete(caller, id, purge=purge))
 
 
 @router.post("/workspaces/{id}/undelete", status_code=202, responses=documented(404, 409, 429))
-async def undelete_workspace(request: Request, caller: LoggedIn, id: Id) -> WorkspaceDetail:  # noqa: A002
+async def undelete_workspace(
+    request: Request,
+    caller: Annotated[Principal, may(Action.WORKSPACE_DELETE)],
+    id: Id,  # noqa: A002
+) -> WorkspaceDetail:
     return await detail(request, await _service(request).undelete(caller, id))
 
 
 @router.post("/workspaces/{id}/recover", status_code=202, responses=documented(404, 409, 413, 429))
 async def recover_workspace(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_RECOVER)],
     id: Id,  # noqa: A002
     how: RecoverIn | None = None,
 ) -> WorkspaceDetail:
@@ -199,7 +217,7 @@ async def recover_workspace(
 @router.get("/workspaces/{id}/history", responses=documented(404))
 async def workspace_history(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_HISTORY)],
     id: Id,  # noqa: A002
     reader: Reader,
     limit: paging.Limit = 50,
@@ -218,7 +236,7 @@ async def workspace_history(
 )
 async def workspace_logs(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_HISTORY)],
     id: Id,  # noqa: A002
     tail_bytes: Tail = 65536,
 ) -> StreamingResponse:
@@ -237,7 +255,7 @@ async def workspace_logs(
 )
 async def follow_workspace_logs(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_HISTORY)],
     id: Id,  # noqa: A002
     tail_bytes: Tail = 65536,
 ) -> StreamingResponse:
@@ -247,7 +265,7 @@ async def follow_workspace_logs(
 
 
 async def _log(request: Request, caller: Principal, id_: str, tail_bytes: int, *, follow: bool) -> AsyncIterator[bytes]:
-    await _service(request).get(caller, id_)
+    await _service(request).get(caller, id_, Action.WORKSPACE_HISTORY)
     return provide.get(request, Runtime).logs(id_, tail_bytes=tail_bytes, follow=follow)
 
 

@@ -15,7 +15,6 @@ from codehub.command import operator, reached_at, with_services
 from codehub.errors import CodeHubError, InvalidRequestError
 from codehub.i18n import history as sentences
 from codehub.i18n import locales
-from codehub.policy.model import Principal, Role
 from codehub.web.services import Services
 from codehub.workspaces import history as events
 from codehub.workspaces.admission import admitted
@@ -61,9 +60,9 @@ def create(
 
     async def work(services: Services) -> None:
         person = await services.people.get_user(operator(), owner)
-        caller = Principal(person.name, Role(person.role), operator().scopes)
         desired = Desired.RUNNING if start else Desired.STANDBY
-        w = admitted(await services.workspaces.create(caller, NewWorkspace(name, template, desired)))
+        new = NewWorkspace(name, template, desired, owner=person.name)
+        w = admitted(await services.workspaces.create(operator(), new))
         typer.echo(w.id)
         if wait:
             await until(services, w.id, {Phase(desired)})

@@ -130,6 +130,16 @@ class GuestDeactivated(Record, code="guest_deactivated", event="unshared"):
 
 
 @dataclass(frozen=True)
+class Entered(Record, code="entered", event="entered"):
+    """By somebody whom the owner did not ask: an admin."""
+
+
+@dataclass(frozen=True)
+class Downloaded(Record, code="downloaded", event="downloaded"):
+    """In the same way."""
+
+
+@dataclass(frozen=True)
 class Held(Record, code="held", event="hold"):
     """By `codehub hold`, from inside."""
 

@@ -7,12 +7,17 @@ on; afterwards the wish stands that it sleeps, and `service` refuses any other u
 from datetime import datetime
 
 from codehub.db import Connection
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal
+from codehub.workspaces import authorize
 from codehub.workspaces.store import sql
 
 
-async def put_away(c: Connection, person: str, actor: str, now: datetime) -> None:
+async def put_away(c: Connection, person: str, by: Principal, now: datetime) -> None:
     """Their workspaces sleep and are not held awake; what others shared with them is shared no more."""
     await c.execute(sql.lock_all_of, person)  # whoever wishes something at this moment is waited for
-    await c.execute(sql.sleep_all_of, person, now, actor)
-    await c.execute(sql.end_shares_with, person, now, actor)
+    desired_by = authorize.desired_by(by, policy.require(by, Action.USER_CHANGE))
+    await c.execute(sql.sleep_all_of, person, now, by.name, desired_by)
+    await c.execute(sql.end_shares_with, person, now, by.name)
     await c.execute(sql.wake_controller)

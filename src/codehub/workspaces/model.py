@@ -46,11 +46,17 @@ class Desired(StrEnum):
 
 
 class DesiredBy(StrEnum):
+    """On whose behalf a state was last asked for: a person by what they are to the workspace, or the platform."""
+
     USER = "user"
+    GUEST = "guest"
+    TEACHER = "teacher"
+    ADMIN = "admin"
+    OPERATOR = "operator"
     WAKE = "wake"
     TTL = "ttl"
     SESSION = "session"
-    ADMIN = "admin"
+    WAITING_ROOM = "waiting-room"
 
 
 class Phase(StrEnum):

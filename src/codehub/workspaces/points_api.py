@@ -12,10 +12,11 @@ from starlette.types import Receive, Scope, Send
 from codehub.clock import Clock
 from codehub.embedded.datadir import DataDir
 from codehub.http import fields, paging, provide
-from codehub.http.access import LoggedIn, spend_change
+from codehub.http.access import may, spend_change
 from codehub.http.lasting import Lasting, OpenStreams
 from codehub.http.problems import documented
 from codehub.policy import rules as policy_rules
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.settings import Settings
 from codehub.workspaces import downloads
@@ -69,14 +70,14 @@ class RestoreIn(fields.Body):
 @router.get("/workspaces/{id}/restore-points", responses=documented(404))
 async def list_restore_points(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_POINTS)],
     id: Id,  # noqa: A002
     limit: paging.Limit = 50,
     cursor: Cursor = None,
 ) -> paging.Page[RestorePointOut]:
     """The archives one can go back to, newest first."""
     workspaces = provide.get(request, Workspaces)
-    w = await workspaces.get(caller, id)
+    w = await workspaces.get(caller, id, Action.WORKSPACE_POINTS)
     keep, before = provide.get(request, Settings).archives.restore_points, paging.place(cursor) if cursor else None
     found = await workspaces.restore_points(caller, id, keep=keep, before=before, limit=limit + 1)
 
@@ -94,7 +95,12 @@ async def list_restore_points(
 
 
 @router.post("/workspaces/{id}/restore", status_code=202, responses=documented(404, 409, 413, 429))
-async def restore_workspace(request: Request, caller: LoggedIn, id: Id, how: RestoreIn) -> WorkspaceDetail:  # noqa: A002
+async def restore_workspace(
+    request: Request,
+    caller: Annotated[Principal, may(Action.WORKSPACE_RESTORE)],
+    id: Id,  # noqa: A002
+    how: RestoreIn,
+) -> WorkspaceDetail:
     """Go back to a restore point. What is there now is archived first: one can come back from going back."""
     return await detail(request, admitted(await provide.get(request, Workspaces).restore(caller, id, how.archive_key)))
 
@@ -112,7 +118,7 @@ async def restore_workspace(request: Request, caller: LoggedIn, id: Id, how: Res
 )
 async def download_workspace(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_DOWNLOAD)],
     id: Id,  # noqa: A002
     format: Annotated[  # noqa: A002
         Literal["tar.gz", "tar.zst"], Query(description="tar.gz opens everywhere; tar.zst is smaller and faster.")

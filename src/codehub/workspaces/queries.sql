@@ -225,7 +225,7 @@ WITH before AS (
 ), slept AS (
     UPDATE workspaces w
     SET desired_state = CASE WHEN w.desired_state = 'RUNNING' THEN 'STANDBY' ELSE w.desired_state END,
-        desired_by = 'admin', desired_at = $2::timestamptz, updated_at = $2, attention_at = $2,
+        desired_by = $4, desired_at = $2::timestamptz, updated_at = $2, attention_at = $2,
         keep_awake_until = NULL, keep_awake_reason = NULL
     FROM before WHERE w.id = before.id
     RETURNING w.id, before.desired_state AS wished
@@ -277,6 +277,11 @@ WHERE w.owner = $2 AND (s.workspace_id = $1 OR s.user_name = $3);
 
 -- name: note_opened
 UPDATE workspace_shares SET opened_at = $3 WHERE workspace_id = $1 AND user_name = $2 AND opened_at IS NULL;
+
+-- name: entered_since
+SELECT EXISTS (
+    SELECT FROM workspace_history WHERE workspace_id = $1 AND actor = $2 AND code = 'entered' AND at > $3
+);
 
 -- name: remove_share
 DELETE FROM workspace_shares WHERE workspace_id = $1 AND user_name = $2;

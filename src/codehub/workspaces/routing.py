@@ -24,6 +24,7 @@ class Entry:
     desired: Desired
     address: Mapping[str, Any] | None
     standby_ttl_seconds: int | None
+    owner: str
     # The outbox's position when it was read: of two readings, the one with the higher is not the older.
     as_of: int = field(default=0, compare=False)
 
@@ -38,6 +39,7 @@ def _entry(record: Mapping[str, Any]) -> Entry:
         Desired(record["desired_state"]),
         record["address"],
         record["standby_ttl_seconds"],
+        record["owner"],
         record["as_of"],
     )
 

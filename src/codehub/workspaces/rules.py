@@ -400,6 +400,11 @@ def delete_verdict(w: Workspace) -> Verdict:
     return IN_PROGRESS
 
 
+def is_asleep(w: Workspace) -> bool:
+    """Would coming to it wake it? While something is under way, or it is asked to run already, there is no need."""
+    return w.phase is Phase.STANDBY and w.operation is Operation.NONE and w.desired_state is not Desired.RUNNING
+
+
 def counts_as_running(w: Workspace) -> bool:
     """What the limits count; the partial index `workspaces_counted` says the same."""
     wanted = w.health_status is Health.OK and w.deleted_at is None and w.desired_state is Desired.RUNNING

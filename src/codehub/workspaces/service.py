@@ -15,10 +15,11 @@ from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import DeactivatedError, InvalidRequestError, NotFoundError
 from codehub.policy import rules as policy_rules
-from codehub.policy.model import Principal
+from codehub.policy.actions import Action
+from codehub.policy.model import Decision, Principal
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
-from codehub.workspaces import admission, history, rules, store
+from codehub.workspaces import admission, authorize, history, rules, store
 from codehub.workspaces.admission import Admitted, Refused
 from codehub.workspaces.errors import (
     DataLostError,
@@ -46,6 +47,12 @@ REFUSALS = {
     "WORKSPACE_IN_ERROR": InErrorError,
     "WORKSPACE_DELETED": WorkspaceDeletedError,
 }
+# What one has to be allowed to do to ask for a state.
+ACTIONS = {
+    Desired.RUNNING: Action.WORKSPACE_START,
+    Desired.STANDBY: Action.WORKSPACE_SLEEP,
+    Desired.ARCHIVED: Action.WORKSPACE_ARCHIVE,
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class NewWorkspace:
     desired_state: Desired = Desired.RUNNING
     standby_ttl_seconds: int | None = None
     archive_ttl_seconds: int | None = None
+    owner: str | None = None  # None: of who asks
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,14 @@ class Details:
     archive_ttl_seconds: int | Unset | None = UNSET
     keep_awake_until: datetime | Unset | None = UNSET
 
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """What one has to be allowed to do to change this."""
+        keeps = not isinstance(self.keep_awake_until, Unset)
+        others = (self.name, self.standby_ttl_seconds, self.archive_ttl_seconds)
+        changes = not keeps or any(not isinstance(value, Unset) for value in others)
+        return (Action.WORKSPACE_KEEP_AWAKE,) * keeps + (Action.WORKSPACE_CHANGE,) * changes
+
 
 class Workspaces:
     def __init__(self, database: Database, clock: Clock, limits: LimitsConfig, templates: Templates) -> None:
@@ -91,21 +107,25 @@ class Workspaces:
 
     # --- reading
 
-    async def get(self, caller: Principal, id_: str) -> Workspace:
+    async def get(self, caller: Principal, id_: str, *actions: Action) -> Workspace:
+        """For somebody who may do all of this with it; unless it says otherwise, see it."""
         async with self._database.connection() as c:
             found = await store.find(c, id_) if ids.is_label(id_) else None
-        return self._visible(caller, found, id_)
+            for action in actions or (Action.WORKSPACE_SEE,):
+                await authorize.authorize(c, caller, action, found, id_)
+        return found or _missing(id_)
 
     async def page(self, caller: Principal, filters: Filters, *, after: store.After, limit: int) -> list[Workspace]:
         """One's own; an admin sees everybody's."""
-        owner = filters.owner if caller.is_admin else caller.name
+        policy_rules.require(caller, Action.WORKSPACE_LIST)
+        owner = filters.owner if policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL) else caller.name
         async with self._database.connection() as c:
             return await store.query(
                 c, sql.page, owner, filters.phase, filters.template, filters.deleted, *after, limit
             )
 
     async def history(self, caller: Principal, id_: str, *, before: int, limit: int) -> list[HistoryEntry]:
-        await self.get(caller, id_)
+        await self.get(caller, id_, Action.WORKSPACE_HISTORY)
         async with self._database.connection() as c:
             return await store.page_history(c, id_, before, limit)
 
@@ -113,7 +133,7 @@ class Workspaces:
         self, caller: Principal, id_: str, *, keep: int, before: store.After | None, limit: int
     ) -> list[RestorePoint]:
         """The last `keep`, newest first, and the one the home goes back to, should it be older."""
-        await self.get(caller, id_)
+        await self.get(caller, id_, Action.WORKSPACE_POINTS)
         async with self._database.connection() as c:
             return await store.page_points(c, id_, keep, before, limit)
 
@@ -123,7 +143,8 @@ class Workspaces:
         """Where its files are: an archive's key, or None for the home itself. Who took whose home is written down."""
         async with self._database.transaction() as c:
             found = await store.find(c, id_) if ids.is_label(id_) else None
-            w = self._visible(caller, found, id_)
+            decision = await authorize.authorize(c, caller, Action.WORKSPACE_DOWNLOAD, found, id_)
+            w = found or _missing(id_)
             if archive_key is not None:
                 if w.purge or (archive_key != w.archive_key and await store.find_point(c, id_, archive_key) is None):
                     raise NotFoundError(f"this workspace has no restore point {archive_key[:200]}")
@@ -138,7 +159,10 @@ class Workspaces:
                 if judged.code:
                     raise REFUSALS[judged.code](_refusal(w, judged.code))
             detail = {"owner": w.owner, "archive_key": source}
-            await audit.record(c, self._clock.now(), caller.origin, Code.WORKSPACE_DOWNLOAD, id_, **detail)
+            now = self._clock.now()
+            await audit.record(c, now, caller.origin, Code.WORKSPACE_DOWNLOAD, id_, **detail)
+            if decision.tells_owner:
+                await store.note(c, id_, now, Change(caller.name, history.Downloaded()))
         return w, source
 
     async def start_position(self, w: Workspace) -> int | None:
@@ -152,20 +176,21 @@ class Workspaces:
     # --- wishing
 
     async def create(self, caller: Principal, new: NewWorkspace) -> Workspace | Refused:
+        decision = policy_rules.require(caller, Action.WORKSPACE_CREATE_FOR if new.owner else Action.WORKSPACE_CREATE)
         self._templates.require(new.template)
         _check_name(new.name)
-        id_, now = ids.new(), self._clock.now()
-        by = DesiredBy.USER
+        id_, now, owner = ids.new(), self._clock.now(), new.owner or caller.name
+        by = authorize.desired_by(caller, decision)
         async with self._database.transaction() as c:
             await self._check_count(c, caller)
             if new.desired_state is Desired.RUNNING:
-                _check_owner(caller.name, active=await c.fetchval(sql.hold_owner, caller.name))
-                if isinstance(outcome := await self._admit(c, caller.name, id_), Refused):
+                _check_owner(owner, active=await c.fetchval(sql.hold_owner, owner))
+                if isinstance(outcome := await self._admit(c, owner, id_), Refused):
                     return outcome
             made = await store.update(
                 c,
                 sql.add,
-                *(id_, new.name, new.template, caller.name, now, new.desired_state, by),
+                *(id_, new.name, new.template, owner, now, new.desired_state, by),
                 *(new.standby_ttl_seconds, new.archive_ttl_seconds),
             )
             assert made  # noqa: S101 (an insert that returns)
@@ -174,22 +199,20 @@ class Workspaces:
             await c.execute(sql.wake_controller)
         return made
 
-    async def request(
-        self, caller: Principal, id_: str, wanted: Desired, *, by: DesiredBy | None = None
-    ) -> tuple[Workspace, int] | Refused:
+    async def request(self, caller: Principal, id_: str, wanted: Desired) -> tuple[Workspace, int] | Refused:
         """Ask for a state. 202: it will be; 200: it is so already. The wish is recorded; history has what is new."""
         async with self._database.transaction() as c:
-            w = await self._lock(c, caller, id_)
-            who = by or (DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN)
-            return await self._wish(c, w, wanted, who, caller.name)
+            w, decision = await self._lock(c, caller, id_, ACTIONS[wanted])
+            return await self._wish(c, w, wanted, authorize.desired_by(caller, decision), caller.name)
 
-    async def wake(self, person: str, id_: str) -> Workspace | Refused:
-        """For somebody who came to a sleeping workspace and may enter it. Of many who come at once one wakes it."""
+    async def wake(self, caller: Principal, id_: str, *, asked: bool = False) -> Workspace | Refused:
+        """By coming to it, or because it was asked for. Of many who come at once one wakes it."""
         async with self._database.transaction() as c:
-            w = await store.lock(c, id_)
-            if w is None or w.phase is not Phase.STANDBY or w.desired_state is Desired.RUNNING:
-                return w or _missing(id_)
-            outcome = await self._wish(c, w, Desired.RUNNING, DesiredBy.WAKE, person)
+            w, decision = await self._lock(c, caller, id_, Action.WORKSPACE_WAKE)
+            if not rules.is_asleep(w):
+                return w
+            by = authorize.desired_by(caller, decision) if asked else DesiredBy.WAKE
+            outcome = await self._wish(c, w, Desired.RUNNING, by, caller.name)
         if isinstance(outcome, Refused):
             return outcome
         metrics.WAKES.inc()
@@ -221,7 +244,8 @@ class Workspaces:
         name = None if isinstance(details.name, Unset) else details.name
         _check_name(name or "")
         async with self._database.transaction() as c:
-            await self._lock(c, caller, id_)
+            for action in details.actions:
+                await self._lock(c, caller, id_, action)
             changed = await store.update(
                 c,
                 sql.change_details,
@@ -235,7 +259,7 @@ class Workspaces:
         """Into the trash, from which it can come back; with `purge`, gone."""
         now = self._clock.now()
         async with self._database.transaction() as c:
-            w = await self._lock(c, caller, id_)
+            w, _ = await self._lock(c, caller, id_, Action.WORKSPACE_PURGE if purge else Action.WORKSPACE_DELETE)
             if code := rules.delete_verdict(w).code:
                 raise REFUSALS[code](_refusal(w, code))
             if w.deleted_at and (w.purge or not purge) and w.health_status is Health.OK:
@@ -250,14 +274,14 @@ class Workspaces:
     async def undelete(self, caller: Principal, id_: str) -> Workspace:
         now = self._clock.now()
         async with self._database.transaction() as c:
-            w = await self._lock(c, caller, id_)
+            w, decision = await self._lock(c, caller, id_, Action.WORKSPACE_DELETE)
             if w.deleted_at is None:
                 return w
             if w.operation is not Operation.NONE:
                 raise OperationInProgressError(_refusal(w, "OPERATION_IN_PROGRESS"))
             if w.purge:
                 raise NotFoundError("it was purged: nothing is left to bring back")
-            by = DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN
+            by = authorize.desired_by(caller, decision)
             changed = await store.update(c, sql.mark_undeleted, id_, rules.desired_after_undelete(w), by, now)
             assert changed  # noqa: S101 (the row is locked)
             change = Change(caller.name, history.UndeleteRequested(), w.phase, changed.desired_state)
@@ -269,7 +293,7 @@ class Workspaces:
         """Clear an error; the next observation decides the rest."""
         now = self._clock.now()
         async with self._database.transaction() as c:
-            w = await self._lock(c, caller, id_)
+            w, _ = await self._lock(c, caller, id_, Action.WORKSPACE_RECOVER)
             if w.health_status is not Health.ERROR:
                 raise NotInErrorError("this workspace is not in error: there is nothing to recover from")
             if w.operation is not Operation.NONE:  # it is being deleted
@@ -291,7 +315,7 @@ class Workspaces:
         """Go back to a restore point. What is there now is archived first, and so becomes one itself."""
         now = self._clock.now()
         async with self._database.transaction() as c:
-            w = await self._lock(c, caller, id_)
+            w, decision = await self._lock(c, caller, id_, Action.WORKSPACE_RESTORE)
             if code := rules.restore_verdict(w).code:
                 raise REFUSALS[code](_refusal(w, code))
             point = await store.find_point(c, id_, archive_key)
@@ -301,7 +325,7 @@ class Workspaces:
             counts = wanted is Desired.RUNNING and not rules.counts_as_running(w)
             if counts and isinstance(outcome := await self._admit(c, w.owner, id_), Refused):
                 return outcome
-            by = DesiredBy.USER if caller.name == w.owner else DesiredBy.ADMIN
+            by = authorize.desired_by(caller, decision)
             changed = await store.update(c, store.points.wish_restore, id_, archive_key, wanted, by, now)
             assert changed  # noqa: S101 (the row is locked)
             known = history.RestoreRequested(point.created_at, archive_key) if point else None
@@ -312,15 +336,10 @@ class Workspaces:
 
     # --- helpers
 
-    async def _lock(self, c: Connection, caller: Principal, id_: str) -> Workspace:
+    async def _lock(self, c: Connection, caller: Principal, id_: str, action: Action) -> tuple[Workspace, Decision]:
         found = await store.lock(c, id_) if ids.is_label(id_) else None
-        return self._visible(caller, found, id_)
-
-    def _visible(self, caller: Principal, found: Workspace | None, id_: str) -> Workspace:
-        """Somebody else's is not there."""
-        if found is None or (found.owner != caller.name and not caller.is_admin):
-            return _missing(id_)
-        return found
+        decision = await authorize.authorize(c, caller, action, found, id_)
+        return found or _missing(id_), decision
 
     async def _check_count(self, c: Connection, caller: Principal) -> None:
         """Exact: creations of one person go one after the other from here to the end of their transaction."""
@@ -351,7 +370,7 @@ def _check_owner(name: str, *, active: bool | None) -> None:
 
 
 def _missing(id_: str) -> NoReturn:
-    raise NotFoundError(f"there is no workspace {id_[:63]}")
+    raise NotFoundError(authorize.missing(id_))
 
 
 def _refusal(w: Workspace, code: str) -> str:

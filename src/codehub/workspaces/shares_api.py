@@ -7,9 +7,11 @@ from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
 from codehub.http import fields, paging, provide
-from codehub.http.access import LoggedIn, spend_creation
+from codehub.http.access import may, spend_creation
 from codehub.http.problems import documented
-from codehub.workspaces.access import Entering
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal
+from codehub.workspaces.sharing import Sharing
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
 Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
@@ -26,20 +28,20 @@ class ShareOut(BaseModel):
     opened_at: datetime | None = Field(description="When they first came; null: not yet, or there is nobody so called.")
 
 
-def _entering(request: Request) -> Entering:
-    return provide.get(request, Entering)
+def _sharing(request: Request) -> Sharing:
+    return provide.get(request, Sharing)
 
 
 @router.get("/workspaces/{id}/shares", responses=documented(404))
 async def list_shares(
     request: Request,
-    caller: LoggedIn,
+    caller: Annotated[Principal, may(Action.WORKSPACE_SHARES)],
     id: Id,  # noqa: A002
     limit: paging.Limit = 50,
     cursor: paging.NameCursor = None,
 ) -> paging.Page[ShareOut]:
     """Whom the owner lets in."""
-    found = await _entering(request).shares(caller, id, after=cursor or "", limit=limit + 1)
+    found = await _sharing(request).shares(caller, id, after=cursor or "", limit=limit + 1)
     return paging.page(
         found,
         limit,
@@ -49,16 +51,26 @@ async def list_shares(
 
 
 @router.post("/workspaces/{id}/shares", status_code=204, responses=documented(404, 409, 413, 429))
-async def share_workspace(request: Request, caller: LoggedIn, id: Id, share: ShareIn) -> None:  # noqa: A002
+async def share_workspace(
+    request: Request,
+    caller: Annotated[Principal, may(Action.WORKSPACE_SHARE)],
+    id: Id,  # noqa: A002
+    share: ShareIn,
+) -> None:
     """Let somebody in: they open it in their browser, type in it and wake it; the rest stays the owner's.
 
     Only teachers and admins are told when there is nobody so called; `opened_at` tells everybody who came.
     """
     await spend_creation(request, caller, "share")
-    await _entering(request).share(caller, id, share.user)
+    await _sharing(request).share(caller, id, share.user)
 
 
 @router.delete("/workspaces/{id}/shares/{user}", status_code=204, responses=documented(404))
-async def unshare_workspace(request: Request, caller: LoggedIn, id: Id, user: User) -> None:  # noqa: A002
+async def unshare_workspace(
+    request: Request,
+    caller: Annotated[Principal, may(Action.WORKSPACE_SHARE)],
+    id: Id,  # noqa: A002
+    user: User,
+) -> None:
     """Whoever is in is out within seconds. Guests may leave by themselves."""
-    await _entering(request).unshare(caller, id, user)
+    await _sharing(request).unshare(caller, id, user)

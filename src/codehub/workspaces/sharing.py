@@ -1,6 +1,6 @@
-"""The use cases of whoever wants to enter a workspace: being let in, waking it, and letting others in.
+"""The use cases about letting others into a workspace, each one transaction. Called by the API and by the pages.
 
-Called by the API's entry pages and by the proxy. Only here may somebody who is not the owner act on a workspace.
+What a guest may then do is in the table of `policy.actions`; how they come in is `gate.access`.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from codehub.clock import Clock
 from codehub.db import Connection, Database, rows
 from codehub.errors import NotFoundError
 from codehub.policy import rules as policy_rules
-from codehub.policy.model import Principal, Role
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal
 from codehub.settings import LimitsConfig
 from codehub.workspaces import history, store
-from codehub.workspaces.admission import Refused
 from codehub.workspaces.errors import NotIsolatedError, OwnsItAlreadyError, ShareLimitError
-from codehub.workspaces.model import Desired, Operation, Phase, Workspace
+from codehub.workspaces.model import Workspace
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.store import sql
 
@@ -29,7 +29,7 @@ class Share:
     opened_at: datetime | None  # when they first came
 
 
-class Entering:
+class Sharing:
     def __init__(
         self,
         database: Database,
@@ -47,45 +47,8 @@ class Entering:
         self._people = people
         self._isolated = isolated
 
-    # --- being let in
-
-    async def visit(self, person: str, id_: str) -> Workspace:
-        """The workspace, for somebody who may enter it; for everybody else there is none."""
-        async with self._database.connection() as c:
-            found = await store.find(c, id_) if ids.is_label(id_) else None
-            if found and found.deleted_at is None and await self._is_welcome(c, found, person):
-                return found
-        raise NotFoundError(f"there is no workspace {id_[:63]}")
-
-    async def arrive(self, person: str, id_: str) -> Workspace:
-        """As `visit`, for somebody whom a browser brings; their host learns that they came."""
-        w = await self.visit(person, id_)
-        if w.owner != person:
-            async with self._database.connection() as c:
-                await c.execute(sql.note_opened, id_, person, self._clock.now())
-        return w
-
-    async def _is_welcome(self, c: Connection, w: Workspace, person: str) -> bool:
-        if w.owner == person:
-            return True
-        return self._isolated and bool(await c.fetchval(sql.is_guest, w.id, person))
-
-    async def wake(self, person: str, id_: str) -> Workspace | Refused:
-        """Ask a sleeping one to run, once: whoever comes while that wish stands only finds it."""
-        w = await self.visit(person, id_)
-        asleep = w.phase is Phase.STANDBY and w.operation is Operation.NONE and w.desired_state is not Desired.RUNNING
-        return await self._workspaces.wake(person, id_) if asleep else w
-
-    async def usual_seconds(self, id_: str) -> float | None:
-        """How long its last starts took, in the middle; None: it was never started."""
-        async with self._database.connection() as c:
-            found = await c.fetchval(sql.usual_start_seconds, id_)
-        return None if found is None else float(found)
-
-    # --- letting others in
-
     async def share(self, caller: Principal, id_: str, user: str) -> None:
-        w = await self._workspaces.get(caller, id_)
+        w = await self._workspaces.get(caller, id_, Action.WORKSPACE_SHARE)
         if user == w.owner:
             raise OwnsItAlreadyError(f"{user} owns it already")
         if not self._isolated:
@@ -103,7 +66,7 @@ class Entering:
 
     async def _may_be_named(self, caller: Principal, user: str) -> bool:
         """Learners are not told who exists. A name that nobody has lets nobody in, and is never opened."""
-        if caller.role in {Role.ADMIN, Role.TEACHER}:
+        if policy_rules.allows(caller, Action.USER_LOOK_UP):
             return await self._people.is_active(user)
         return ids.is_label(user)
 
@@ -124,11 +87,9 @@ class Entering:
             )
 
     async def unshare(self, caller: Principal, id_: str, user: str) -> None:
-        """Whoever is in is out within seconds. Guests may leave by themselves."""
-        if user == caller.name:
-            await self.visit(caller.name, id_)
-        else:
-            await self._workspaces.get(caller, id_)
+        """A guest who is in is out within seconds. Guests may leave by themselves."""
+        leaves = policy_rules.is_self(caller, user)
+        await self._workspaces.get(caller, id_, Action.WORKSPACE_LEAVE if leaves else Action.WORKSPACE_SHARE)
         async with self._database.transaction() as c:
             now = self._clock.now()
             if await c.execute(sql.remove_share, id_, user) != "DELETE 1":
@@ -136,10 +97,11 @@ class Entering:
             await store.note(c, id_, now, store.Change(caller.name, history.Unshared(user)))
 
     async def shares(self, caller: Principal, id_: str, *, after: str, limit: int) -> list[Share]:
-        await self._workspaces.get(caller, id_)
+        await self._workspaces.get(caller, id_, Action.WORKSPACE_SHARES)
         async with self._database.connection() as c:
             return rows(Share, await c.fetch(sql.page_shares, id_, after, limit))
 
     async def shared_with(self, caller: Principal, *, after: store.After, limit: int) -> list[Workspace]:
+        policy_rules.require(caller, Action.WORKSPACE_LIST)
         async with self._database.connection() as c:
             return await store.query(c, sql.page_shared_with, caller.name, *after, limit)

@@ -1,0 +1,13 @@
+from collections.abc import AsyncIterator
+
+import pytest
+
+from codehub.web.services import Services
+from tests.web.server import Site, serving
+
+
+@pytest.fixture
+async def site(services: Services) -> AsyncIterator[Site]:
+    await services.people.ensure_first_admin()
+    async with serving(services) as started:
+        yield started
