@@ -13,11 +13,20 @@ import uvloop
 
 from codehub import logs
 from codehub import settings as config
+from codehub.activity.model import Watched
 from codehub.clock import SystemClock
-from codehub.gate.director import Unwatched
 from codehub.proxy import workers
-from codehub.proxy.model import Address
-from codehub.wiring.proxy import directing
+from codehub.proxy.model import Address, RequestHead
+from codehub.wiring.proxy import build_director
+
+
+class Unwatched:
+    """Records nothing."""
+
+    def request(self, watched: Watched, head: RequestHead, /) -> None: ...
+
+    def tunnel(self, _watched: Watched, _head: RequestHead, /) -> None:
+        return None
 
 
 async def work(fd: int, *, watched: bool) -> None:
@@ -26,8 +35,8 @@ async def work(fd: int, *, watched: bool) -> None:
     clock, nowhere = SystemClock(), pathlib.Path("/nowhere")  # no page is asked for
     listener = socket.socket(fileno=fd)
     listener.setblocking(False)
-    director = directing(settings, clock, Address(path=str(nowhere)), None if watched else Unwatched())
-    await workers.run(settings, clock, [listener], nowhere, directing=director)
+    director = build_director(settings, clock, Address(path=str(nowhere)), None if watched else Unwatched())
+    await workers.run(settings, clock, [listener], nowhere, build_director=director)
 
 
 if __name__ == "__main__":

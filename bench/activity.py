@@ -26,8 +26,8 @@ from tests.servers import TEMPLATE, Runner, TestServers
 from bench import _culler as culler
 from codehub.activity import keys
 from codehub.activity.buffer import Buffer
-from codehub.activity.intake import Intake
 from codehub.activity.model import Watched
+from codehub.activity.reader import ActivityReader
 from codehub.activity.recorder import Recorder
 from codehub.clock import SystemClock
 from codehub.coordinator.leader import LEASE_NAME, Lease
@@ -88,7 +88,12 @@ class Side:
         anything: Any = SomeTemplates()
         timetable = Timetable(TtlConfig(archive_seconds=0), ActivityConfig(), anything)
         runner = TtlRunner(
-            Lease(database, "bench", epoch), Intake(redis, clock, 0.1, "boot"), clock, timetable, nobody, lambda: None
+            Lease(database, "bench", epoch),
+            ActivityReader(redis, clock, 0.1, "boot"),
+            clock,
+            timetable,
+            nobody,
+            lambda: None,
         )
         await runner.tick()
         await clock.sleep(5.3)  # until decisions are made again after Redis began
@@ -141,15 +146,15 @@ def recording() -> None:
     _time("an HTTP request", lambda: recorder.request(plain, page))
     _time("a poll of Jupyter's", lambda: recorder.request(jupyter, poll))
     _time("a listing of Jupyter's", lambda: recorder.request(jupyter, listing))
-    _time("a WebSocket message", lambda: tunnel.from_browser.follow(frame))
+    _time("a WebSocket message", lambda: tunnel.from_client.follow(frame))
     _time("64 KB within a message", _inside_a_message(recorder, plain))
 
 
 def _inside_a_message(recorder: Recorder, watched: Watched) -> Any:
     tunnel = recorder.tunnel(watched, head(b"/ws", upgrade=True))
-    tunnel.from_workspace.follow(b"\x82\x7f" + (1 << 50).to_bytes(8, "big"))
+    tunnel.from_upstream.follow(b"\x82\x7f" + (1 << 50).to_bytes(8, "big"))
     piece = bytes(65536)
-    return lambda: tunnel.from_workspace.follow(piece)
+    return lambda: tunnel.from_upstream.follow(piece)
 
 
 def _time(what: str, call: Any, count: int = 100_000) -> None:

@@ -23,7 +23,7 @@ from tests.null_runtime import NullRuntime
 from tests.reconciler.test_controller import NullArchives, OneTemplate
 from tests.servers import TEMPLATE, Runner, TestServers
 
-from codehub.activity.intake import Intake
+from codehub.activity.reader import ActivityReader
 from codehub.clock import SystemClock
 from codehub.coordinator.leader import LEASE_NAME, Lease
 from codehub.coordinator.store import sql as lease_sql
@@ -78,8 +78,8 @@ class Side:
         lease = Lease(database, "bench", epoch)
         anything: Any = OneTemplate()
         operations = Operations(lease, runtime, NullArchives(), anything, clock, config)
-        intake = Intake(open_redis(servers.redis(0)), clock, 30.0, "this boot")
-        second_look = ByActivity(intake, clock, Timetable(TtlConfig(), ActivityConfig(), anything))
+        reader = ActivityReader(open_redis(servers.redis(0)), clock, 30.0, "this boot")
+        second_look = ByActivity(reader, clock, Timetable(TtlConfig(), ActivityConfig(), anything))
         controller = Controller(lease, runtime, operations, clock, config, lambda: None, second_look)
         step = size // CHANGED
         return cls(size, database, controller, [f"w{n * step + 1}" for n in range(CHANGED)])

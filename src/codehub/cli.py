@@ -148,14 +148,14 @@ def proxy(
     from codehub.proxy.model import Address  # noqa: PLC0415
     from codehub.proxy.workers import run_workers  # noqa: PLC0415
     from codehub.supervisor.listeners import inherited, open_sockets  # noqa: PLC0415
-    from codehub.wiring.proxy import directing  # noqa: PLC0415
+    from codehub.wiring.proxy import build_director  # noqa: PLC0415
 
     settings = load_settings("proxy")
     allow_many_connections()
     listeners = inherited(fd) if fd else open_sockets(settings)
     api_path, clock = api_socket or DataDir(settings.storage.data_dir).api_socket, SystemClock()
-    director = directing(settings, clock, Address(path=str(api_path)))
-    run_workers(settings, clock, listeners, api_path, directing=director)
+    director = build_director(settings, clock, Address(path=str(api_path)))
+    run_workers(settings, clock, listeners, api_path, build_director=director)
 
 
 @app.command(rich_help_panel=RUN)

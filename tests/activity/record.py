@@ -55,9 +55,9 @@ class Notes:
 
 
 class OneWay:
-    def __init__(self, notes: Notes, tunnel: int, *, from_browser: bool) -> None:
+    def __init__(self, notes: Notes, tunnel: int, *, from_client: bool) -> None:
         self._notes = notes
-        self._what = ("data", tunnel, from_browser)
+        self._what = ("data", tunnel, from_client)
 
     def follow(self, data: bytes) -> None:
         self._notes.note(*self._what, data)
@@ -67,8 +67,8 @@ class Watcher:
     def __init__(self, notes: Notes, tunnel: int) -> None:
         self._notes = notes
         self._tunnel = tunnel
-        self.from_browser = OneWay(notes, tunnel, from_browser=True)
-        self.from_workspace = OneWay(notes, tunnel, from_browser=False)
+        self.from_client = OneWay(notes, tunnel, from_client=True)
+        self.from_upstream = OneWay(notes, tunnel, from_client=False)
 
     def closed(self) -> None:
         self._notes.note("close", self._tunnel)

@@ -42,12 +42,12 @@ def _whole_frames(entries: list[list[Any]]) -> Iterator[list[Any]]:
         if entry[1] != "data":
             yield entry
             continue
-        seconds, _, tunnel, from_browser, piece = entry
-        way = (tunnel, from_browser)
+        seconds, _, tunnel, from_client, piece = entry
+        way = (tunnel, from_client)
         data = rests.pop(way, b"") + piece
         while (size := frame_size(data, 0)) and len(data) >= size:
             frame, data = plain(data[:size], trims.get(way)), data[size:]
-            yield [seconds, "data", tunnel, from_browser, base64.b64encode(frame).decode()]
+            yield [seconds, "data", tunnel, from_client, base64.b64encode(frame).decode()]
         rests[way] = data
 
 

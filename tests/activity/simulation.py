@@ -16,8 +16,8 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from codehub.activity.intake import Intake
 from codehub.activity.model import Watched
+from codehub.activity.reader import ActivityReader
 from codehub.activity.recorder import Recorder
 from codehub.coordinator.leader import LEASE_NAME, Lease
 from codehub.coordinator.store import sql as lease_sql
@@ -163,7 +163,7 @@ class Simulation:
             person.last = person.kept = self.world.ran
         self.proxies[person.proxy].request(person.watched, head())
         self.unflushed[person.proxy][person.id] = person.last = person.kept = self.world.ran
-        bell = self.proxies[person.proxy]._buffer.rung
+        bell = self.proxies[person.proxy]._buffer.flush_requested
         if bell.is_set():
             bell.clear()
             await self._flush_now(person.proxy)
@@ -213,13 +213,13 @@ class Simulation:
             await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
             epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "simulated", 1e9)
         timetable = Timetable(TtlConfig(TTL, 0), ActivityConfig(), SomeTemplates())  # type: ignore[arg-type]
-        self.intake = Intake(self.redis, self.world, FLUSH, "this boot")
+        self.reader = ActivityReader(self.redis, self.world, FLUSH, "this boot")
         self.lease = Lease(self.database, "simulated", epoch)
-        self.look = ByActivity(self.intake, self.world, timetable)
-        self.runner = TtlRunner(self.lease, self.intake, self.world, timetable, _nobody_is_busy, lambda: None)
+        self.look = ByActivity(self.reader, self.world, timetable)
+        self.runner = TtlRunner(self.lease, self.reader, self.world, timetable, _nobody_is_busy, lambda: None)
 
     async def _tick(self) -> None:
-        self.intake._client = self.client
+        self.reader._client = self.client
         self._later(self.dice.choice([0.05, 0.05, 0.05, 0.7]), self._flush_if_asked)
         try:
             await self.runner.tick()
@@ -236,7 +236,7 @@ class Simulation:
             found = await store.query(c, ABOUT_TO_SLEEP)
         if not found:
             return
-        self.intake._client = self.client
+        self.reader._client = self.client
         returned = await self.look.who_returned(found)
         async with self.lease.transaction() as c:
             for id_, at in returned.at.items():
@@ -277,9 +277,9 @@ class Simulation:
 
     async def _kill_coordinator(self) -> None:
         """In the next tick, after a step of it."""
-        steps = ["take", "read", "finish", "look", "horizon"]
-        step, intake = self.dice.choice(steps), self.intake
-        real = getattr(intake, step)
+        steps = ["take", "read", "finish", "look", "watermark"]
+        step, reader = self.dice.choice(steps), self.reader
+        real = getattr(reader, step)
 
         def dying(*given: Any) -> Any:
             async def run() -> None:
@@ -294,9 +294,9 @@ class Simulation:
 
             return generate() if step == "read" else run()
 
-        if self.runner._intake is intake:
-            setattr(intake, step, dying)
-            self.look._intake = Intake(self.redis, self.world, FLUSH, "this boot")  # only the tick dies of it
+        if self.runner._reader is reader:
+            setattr(reader, step, dying)
+            self.look._reader = ActivityReader(self.redis, self.world, FLUSH, "this boot")  # only the tick dies of it
 
     async def _redis_forgets(self) -> None:
         await self.redis.flushdb()

@@ -13,7 +13,7 @@ import pytest
 from codehub.activity.buffer import Buffer
 from codehub.activity.model import COUNTS, Kind
 from codehub.activity.profiles import PROFILES
-from codehub.proxy.model import Onlooker
+from codehub.proxy.model import FrameObserver
 from codehub.templates.model import ActivityProfile
 from tests.activity import recordings
 
@@ -27,7 +27,7 @@ SILENT = {("jupyterlab", "one key typed in a cell")}
 def scenes(name: str, piece: int | None = None) -> list[Scene]:
     """Replay: what was done, and what the profile made of what was sent meanwhile."""
     profile, found = PROFILES[RECORDED[name]], list[Scene]()
-    followers: dict[tuple[int, bool], Onlooker] = {}
+    followers: dict[tuple[int, bool], FrameObserver] = {}
     buffer = Buffer()
 
     def tell(kind: int) -> None:

@@ -17,17 +17,18 @@ import aiohttp.abc
 import uvicorn
 from aiohttp import web
 
+from codehub.activity.model import Watched
 from codehub.clock import SystemClock
 from codehub.command import operator
-from codehub.gate.director import Activity, Unwatched, WorkspaceDirector
+from codehub.gate.director import Activity, WorkspaceDirector
 from codehub.policy.model import ALL_SCOPES, Principal, Role
-from codehub.proxy.front_door import FrontDoor
-from codehub.proxy.model import Address
+from codehub.proxy.model import Address, RequestHead
 from codehub.proxy.server import Engine
+from codehub.proxy.single_upstream import SingleUpstream
 from codehub.roles.api import server_config
 from codehub.web.app import create_app
 from codehub.web.services import Services
-from codehub.wiring.proxy import directing
+from codehub.wiring.proxy import build_director
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Workspace
 from codehub.workspaces.service import NewWorkspace
@@ -87,6 +88,15 @@ class Ide:
         async for message in socket_:
             await socket_.send_str(message.data)
         return socket_
+
+
+class Unwatched:
+    """Records nothing."""
+
+    def request(self, watched: Watched, head: RequestHead, /) -> None: ...
+
+    def tunnel(self, _watched: Watched, _head: RequestHead, /) -> None:
+        return None
 
 
 @dataclass
@@ -153,8 +163,8 @@ async def opened(services: Services, folder: pathlib.Path, activity: Activity | 
         ide = await stack.enter_async_context(_ide(folder / "ide.sock"))
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.bind(("127.0.0.1", 0))
-        engine = Engine(FrontDoor(inner), SystemClock())
-        make = directing(services.settings, services.clock, inner, activity or Unwatched())
+        engine = Engine(SingleUpstream(inner), SystemClock())
+        make = build_director(services.settings, services.clock, inner, activity or Unwatched())
         director = await stack.enter_async_context(make(engine))
         assert isinstance(director, WorkspaceDirector)
         engine.director = director

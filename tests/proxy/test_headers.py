@@ -4,11 +4,11 @@ from ipaddress import ip_network
 
 import pytest
 
-from codehub.proxy.headers import workspace_hygiene
+from codehub.proxy.headers import upstream_hygiene
 from codehub.proxy.model import Forward
 from tests.proxy.harness import Proxy, Seen, ToOne, Upstream, exchange, one_answer, proxied
 
-WORKSPACE = workspace_hygiene(frozenset({b"codehub", b"__host-codehub"}), b"codehub-w-")
+WORKSPACE = upstream_hygiene(frozenset({b"codehub", b"__host-codehub"}), b"codehub-w-")
 
 
 def sent(*fields: bytes, target: bytes = b"/w/abc/x", **forward: object) -> Seen:

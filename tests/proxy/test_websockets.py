@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codehub.proxy.frames import Boundary, close_frame, frame_size
-from codehub.proxy.model import Forward, Limits, Observer, RequestHead
+from codehub.proxy.model import Forward, Limits, RequestHead, TunnelObserver
 from tests.proxy.harness import Proxy, ToOne, Upstream, one_answer, proxied, read_all, read_until
 
 HANDSHAKE = (
@@ -165,7 +165,7 @@ class Noting:
     fails = False
 
     def __init__(self) -> None:
-        self.from_browser, self.from_workspace = Seeing(fails=self.fails), Seeing(fails=self.fails)
+        self.from_client, self.from_upstream = Seeing(fails=self.fails), Seeing(fails=self.fails)
         self.ends = 0
 
     def closed(self) -> None:
@@ -185,7 +185,7 @@ class Failing(Noting):
 def test_an_observer_sees_everything_from_the_side_and_the_end() -> None:
     noting = Noting()
 
-    def observe(head: RequestHead) -> Observer:
+    def observe(head: RequestHead) -> TunnelObserver:
         assert head.path == b"/ws"
         return noting
 
@@ -196,7 +196,7 @@ def test_an_observer_sees_everything_from_the_side_and_the_end() -> None:
             assert noting.ends == 0
         settled(proxy)
         assert noting.ends == 1
-    assert (noting.from_browser.seen, noting.from_workspace.seen) == (data, data)
+    assert (noting.from_client.seen, noting.from_upstream.seen) == (data, data)
 
 
 def test_an_observer_that_fails_stops_nothing() -> None:
@@ -206,8 +206,8 @@ def test_an_observer_that_fails_stops_nothing() -> None:
             assert round_trip(client, data) == hashlib.sha256(data).hexdigest()
         settled(proxy)
     assert failing.ends == 1
-    assert failing.from_browser.seen
-    assert failing.from_workspace.seen
+    assert failing.from_client.seen
+    assert failing.from_upstream.seen
 
 
 def test_an_observer_learns_of_a_tunnel_that_we_close() -> None:

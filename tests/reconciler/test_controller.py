@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from codehub.activity.intake import Intake
+from codehub.activity.reader import ActivityReader
 from codehub.archives.model import Archived, Meta
 from codehub.coordinator.leader import LEASE_NAME, Lease
 from codehub.coordinator.store import sql as lease_sql
@@ -105,9 +105,9 @@ async def build(
         epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "test", 3600.0)
     lease = Lease(database, "test", epoch)
     operations = Operations(lease, runtime, NullArchives(), OneTemplate(), clock, config)  # type: ignore[arg-type]
-    intake = Intake(redis_client, clock, 30.0, "this boot")
+    reader = ActivityReader(redis_client, clock, 30.0, "this boot")
     timetable = Timetable(TtlConfig(), ActivityConfig(), OneTemplate())  # type: ignore[arg-type]
-    second_look = ByActivity(intake, clock, timetable)
+    second_look = ByActivity(reader, clock, timetable)
     controller = Controller(lease, runtime, operations, clock, config, lambda: None, second_look)
     service = Workspaces(database, clock, LimitsConfig(), OneTemplate())  # type: ignore[arg-type]
     return House(database, clock, runtime, service, controller, config, lease)

@@ -219,9 +219,9 @@ async def test_what_is_done_after_every_proxy_has_answered_still_keeps_it_runnin
     await late.tick()
     await proxy.flush()
     proxy.visit(other)
-    assert not proxy.recorder._buffer.rung.is_set()
-    tunnel.from_workspace.follow(b"\x82\x01x")
-    assert proxy.recorder._buffer.rung.is_set()
+    assert not proxy.recorder._buffer.flush_requested.is_set()
+    tunnel.from_upstream.follow(b"\x82\x01x")
+    assert proxy.recorder._buffer.flush_requested.is_set()
     await proxy.recorder.flush()
     await late.tick()
     assert (await late.get(id_)).desired_state is Desired.RUNNING
@@ -381,14 +381,14 @@ async def test_while_redis_is_away_nobody_is_put_to_sleep_and_nothing_is_lost(la
     proxy = await late.proxy()
     late.pass_time(STANDBY - 5)
     proxy.visit(id_)
-    proxy.recorder._client = late.intake._client = NOWHERE
+    proxy.recorder._client = late.reader._client = NOWHERE
     with pytest.raises(RedisConnectionError):
         await proxy.flush()
     late.pass_time(10)
     with pytest.raises(RedisConnectionError):
         await late.runner.tick()
     late.pass_time(120)  # leases ran out although everybody lives
-    late.intake._client = late.redis
+    late.reader._client = late.redis
     await stays_awake(late, id_)
     proxy.recorder._client = late.redis
     await proxy.flush()
@@ -399,10 +399,10 @@ async def test_a_wish_waits_while_redis_is_away(late: Evening) -> None:
     id_ = await late.ws()
     late.pass_time(STANDBY + 1)
     await late.runner.tick()
-    late.intake._client = NOWHERE
+    late.reader._client = NOWHERE
     await late.tick(2)
     assert (await late.get(id_)).operation is Operation.NONE
-    late.intake._client = late.redis
+    late.reader._client = late.redis
     await late.until(id_, Phase.STANDBY)
 
 
@@ -469,7 +469,7 @@ async def test_a_coordinator_killed_between_any_two_steps_loses_nothing(
     class KilledError(BaseException):
         pass
 
-    where = idle_store if hasattr(idle_store, step) else late.intake
+    where = idle_store if hasattr(idle_store, step) else late.reader
     real = getattr(where, step)
 
     def generator(*given: object) -> AsyncIterator[object]:
@@ -514,16 +514,16 @@ async def test_a_former_leader_throws_nothing_away_that_was_not_its_own(late: Ev
     proxy = await late.proxy()
     proxy.visit(id_)
     await proxy.flush()
-    mine = await late.intake.take(1)
+    mine = await late.reader.take(1)
     again = await successor(late)
     await again.runner.tick()
     proxy.visit(other)
     seen = late.clock.now()
     await proxy.flush()
-    theirs = await again.intake.take(2)
+    theirs = await again.reader.take(2)
     for name in mine:
-        await late.intake.finish(name)
-    assert [name async for name in again.intake.read(theirs[-1])]
+        await late.reader.finish(name)
+    assert [name async for name in again.reader.read(theirs[-1])]
     await again.runner.tick()
     assert (await late.get(other)).last_access_at >= seen
 
@@ -535,17 +535,17 @@ def steps_of_a_tick(late: Evening) -> list[Step]:
     taken: list[str] = []
 
     async def take() -> None:
-        taken.extend(await late.intake.take(1))
+        taken.extend(await late.reader.take(1))
 
     async def update() -> None:
         for name in taken:
-            async for newest in late.intake.read(name):
+            async for newest in late.reader.read(name):
                 async with late.database.transaction() as c:
                     await idle_store.note_activity(c, newest)
 
     async def finish() -> None:
         for name in taken:
-            await late.intake.finish(name)
+            await late.reader.finish(name)
 
     return [take, update, finish]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from codehub.activity.intake import Intake
 from codehub.activity.model import Watched
-from codehub.activity.recorder import Recorder, Watch
+from codehub.activity.reader import ActivityReader
+from codehub.activity.recorder import Recorder, TunnelRecorder
 from codehub.proxy.model import Block, RequestHead
 from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.ttl import TtlRunner
@@ -63,12 +63,12 @@ class Proxy:
     """One worker's recorder, flushed by hand."""
 
     recorder: Recorder
-    tunnels: list[Watch] = field(default_factory=list)
+    tunnels: list[TunnelRecorder] = field(default_factory=list)
 
     def visit(self, id_: str, mode: ActivityMode = ActivityMode.TRAFFIC, seconds: int = 300) -> None:
         self.recorder.request(Watched(id_, ActivityProfile.PLAIN, mode, seconds), head())
 
-    def connect(self, id_: str, mode: ActivityMode = ActivityMode.CONNECTIONS, seconds: int = 300) -> Watch:
+    def connect(self, id_: str, mode: ActivityMode = ActivityMode.CONNECTIONS, seconds: int = 300) -> TunnelRecorder:
         watched = Watched(id_, ActivityProfile.PLAIN, mode, seconds)
         self.tunnels.append(self.recorder.tunnel(watched, head(b"/ws", upgrade=True)))
         return self.tunnels[-1]
@@ -86,7 +86,7 @@ class Evening(House):
     """The house, when it gets late."""
 
     redis: Redis
-    intake: Intake
+    reader: ActivityReader
     timetable: Timetable
     runner: TtlRunner = field(init=False)
     busy: set[str] = field(default_factory=set)
@@ -134,8 +134,8 @@ class Evening(House):
 
 async def evening(house: House, redis: Redis, ttl: TtlConfig | None = None) -> Evening:
     timetable = Timetable(ttl or TtlConfig(), ActivityConfig(), SomeTemplates())  # type: ignore[arg-type]
-    intake = Intake(redis, house.clock, FLUSH, "this boot")
-    late = Evening(**vars(house), redis=redis, intake=intake, timetable=timetable)
+    reader = ActivityReader(redis, house.clock, FLUSH, "this boot")
+    late = Evening(**vars(house), redis=redis, reader=reader, timetable=timetable)
 
     async def busy(found: Sequence[Idle]) -> tuple[dict[str, Work], set[str]]:
         return {w.id: Work.KERNEL for w in found if w.id in late.busy}, set()
@@ -144,8 +144,8 @@ async def evening(house: House, redis: Redis, ttl: TtlConfig | None = None) -> E
         late.nudged += 1
 
     house.service._limits = LimitsConfig(max_running_per_user=0, max_running_global=0)
-    house.controller._second_look = ByActivity(intake, house.clock, timetable)
-    late.runner = TtlRunner(house.lease, intake, house.clock, timetable, busy, nudge)
+    house.controller._second_look = ByActivity(reader, house.clock, timetable)
+    late.runner = TtlRunner(house.lease, reader, house.clock, timetable, busy, nudge)
     return late
 
 

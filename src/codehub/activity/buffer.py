@@ -2,7 +2,7 @@
 
 `recorder` writes into it for every request and message: dictionary writes, nothing else. A flush that fails puts back
 what it took, the newest of each workspace, so that memory is bounded by workspaces, not by time. What is done in a
-workspace that is about to sleep cannot wait for a flush: it rings.
+workspace that is about to sleep cannot wait for a flush: it watched.
 """
 
 import asyncio
@@ -58,26 +58,26 @@ class Tally:
         self.output = max(self.output, other.output)
 
 
-def _that_rings(name: str) -> Any:
+def _that_flushes(name: str) -> Any:
     slot = vars(Tally)[name]
 
-    def note(tally: "Ringing", at: float) -> None:
+    def note(tally: "ImmediateFlush", at: float) -> None:
         slot.__set__(tally, at)
         if at:
-            tally.ring()
+            tally.request_flush()
 
     return property(slot.__get__, note)
 
 
-class Ringing(Tally):
+class ImmediateFlush(Tally):
     """Of a workspace that is about to sleep. Only these pay for it: whoever writes does not ask which kind it is."""
 
-    __slots__ = ("ring",)
-    input = _that_rings("input")
-    output = _that_rings("output")
+    __slots__ = ("request_flush",)
+    input = _that_flushes("input")
+    output = _that_flushes("output")
 
-    def __init__(self, ring: Callable[[], None]) -> None:
-        self.ring = ring
+    def __init__(self, request_flush: Callable[[], None]) -> None:
+        self.request_flush = request_flush
         super().__init__()
 
 
@@ -88,8 +88,8 @@ Span = tuple[float, float]  # asked for first and last
 class Buffer:
     def __init__(self) -> None:
         self.tallies: dict[str, Tally] = {}
-        self.rung = asyncio.Event()  # something was done in a workspace that is about to sleep
-        self._armed: set[str] = set()
+        self.flush_requested = asyncio.Event()  # something was done in a workspace that is about to sleep
+        self._watched: set[str] = set()
         self._listings: dict[Listing, Span] = {}  # since the last flush
         self._asked: dict[Listing, float] = {}  # asked for last, before
         self._sent: dict[str, float] = {}
@@ -97,17 +97,18 @@ class Buffer:
     def tally(self, workspace_id: str) -> Tally:
         found = self.tallies.get(workspace_id)
         if found is None:
-            rings = workspace_id in self._armed
-            found = self.tallies[workspace_id] = Ringing(lambda: self._ring(workspace_id)) if rings else Tally()
+            watched = workspace_id in self._watched
+            found = ImmediateFlush(lambda: self._request_flush(workspace_id)) if watched else Tally()
+            self.tallies[workspace_id] = found
         return found
 
-    def arm(self, workspace_ids: Collection[str]) -> None:
-        """Each of these rings once, for the first that is done in it after the next flush."""
-        self._armed = set(workspace_ids)
+    def watch(self, workspace_ids: Collection[str]) -> None:
+        """In each of these, the first that is done after the next flush is flushed at once."""
+        self._watched = set(workspace_ids)
 
-    def _ring(self, workspace_id: str) -> None:
-        self._armed.discard(workspace_id)
-        self.rung.set()
+    def _request_flush(self, workspace_id: str) -> None:
+        self._watched.discard(workspace_id)
+        self.flush_requested.set()
 
     def note_listing(self, workspace_id: str, folder: bytes, now: float) -> None:
         """Whether it is a person's or a refresh is said at the flush: another proxy may have seen it before."""
@@ -124,8 +125,8 @@ class Buffer:
         else:
             self.tally(workspace_id)
             self._listings[listing] = (now, now)
-            if workspace_id in self._armed:
-                self._ring(workspace_id)
+            if workspace_id in self._watched:
+                self._request_flush(workspace_id)
 
     async def flush(self, client: scripts.Redis, now: float) -> int:
         """Everything noted so far into Redis; how many workspaces. Raises, and keeps it, when Redis does not answer."""

@@ -70,7 +70,7 @@ class Recorder:
             self._leases.visited(watched)
             self._connections_changed.set()
 
-    def tunnel(self, watched: Watched, head: RequestHead) -> "Watch":
+    def tunnel(self, watched: Watched, head: RequestHead) -> "TunnelRecorder":
         """The observer of a WebSocket that was opened."""
         tally = self._tallies(watched.workspace_id)
         tally.counts[Kind.OPENED] += 1
@@ -79,7 +79,9 @@ class Recorder:
         self._connections_changed.set()
         path, _, query = _inside(watched, head)
         told = self._buffer, self._now, watched
-        return Watch(self, watched, PROFILES[watched.profile].followers(path, query, Said(*told), Heard(*told)))
+        return TunnelRecorder(
+            self, watched, PROFILES[watched.profile].followers(path, query, Inbound(*told), Outbound(*told))
+        )
 
     def _learn(self, watched: Watched, head: RequestHead) -> Known:
         """What a request is. It is known when it comes again, whatever its query, unless that is what tells."""
@@ -129,12 +131,12 @@ class Recorder:
                 await self._buffer.flush(self._client, now)
 
     async def is_asked(self) -> bool:
-        """For a flush; after it, what is done in workspaces that are about to sleep rings."""
+        """For a flush; after it, what is done in workspaces that are about to sleep is flushed at once."""
         asked = await self._leases.asked(self._round)
         if asked is None:
             return False
         self._round, about_to_sleep = asked
-        self._buffer.arm(about_to_sleep)
+        self._buffer.watch(about_to_sleep)
         return True
 
     async def _keep_flushing(self) -> None:
@@ -152,14 +154,14 @@ class Recorder:
 
     async def _keep_telling(self) -> None:
         while True:
-            await self._buffer.rung.wait()
-            self._buffer.rung.clear()
+            await self._buffer.flush_requested.wait()
+            self._buffer.flush_requested.clear()
             try:
                 await self.flush()
             except Unreachable as e:
                 log.warning("Somebody is at work who is about to be stopped: Redis does not answer", error=str(e))
                 await self._clock.sleep(ASKED_SECONDS)
-                self._buffer.rung.set()
+                self._buffer.flush_requested.set()
 
     async def _keep_connections(self) -> None:
         while True:
@@ -189,8 +191,8 @@ def _inside(watched: Watched, head: RequestHead) -> tuple[bytes, bytes, bytes]:
     return target.partition(b"?")
 
 
-class Told:
-    """Writes down what messages of one direction are: said by the browser, or heard from the workspace.
+class MessageRecorder:
+    """Writes down what messages of one direction are: from the browser, or from the workspace.
 
     Called for every one. With hundreds of busy tunnels none of theirs is in the processor's cache, and waiting for it
     takes longer than the work: so all that is needed is in this one object.
@@ -205,7 +207,7 @@ class Told:
         self._counts = COUNTS if watched.mode is TRAFFIC else NOTHING_COUNTS  # by kind
 
 
-class Said(Told):
+class Inbound(MessageRecorder):
     __slots__ = ()
 
     def tell(self, kind: int) -> None:
@@ -215,7 +217,7 @@ class Said(Told):
             tally.input = self._now()
 
 
-class Heard(Told):
+class Outbound(MessageRecorder):
     __slots__ = ()
 
     def tell(self, kind: int) -> None:
@@ -225,15 +227,15 @@ class Heard(Told):
             tally.output = self._now()
 
 
-class Watch:
+class TunnelRecorder:
     """Watches one tunnel; `proxy.tunnel` hands its followers every piece that has passed, and tells its end."""
 
-    __slots__ = ("_recorder", "_watched", "from_browser", "from_workspace")
+    __slots__ = ("_recorder", "_watched", "from_client", "from_upstream")
 
     def __init__(self, recorder: Recorder, watched: Watched, followers: Followers) -> None:
         self._recorder = recorder
         self._watched = watched
-        self.from_browser, self.from_workspace = followers
+        self.from_client, self.from_upstream = followers
 
     def closed(self) -> None:
         self._recorder.closed(self._watched)

@@ -8,8 +8,8 @@ from typing import Any, cast
 import redis.exceptions
 
 from codehub.activity import keys, rules, scripts
-from codehub.activity.intake import moment
 from codehub.activity.model import Kind, Seen
+from codehub.activity.reader import moment
 from codehub.db import Database
 from codehub.errors import UnavailableError
 from codehub.policy.actions import Action

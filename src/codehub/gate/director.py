@@ -29,7 +29,7 @@ from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Resource
 from codehub.proxy import admission, answers, headers
-from codehub.proxy.model import Address, Answer, Block, Decision, Failure, Forward, Hold, Observer, RequestHead
+from codehub.proxy.model import Address, Answer, Block, Decision, Failure, Forward, Hold, RequestHead, TunnelObserver
 from codehub.proxy.queueing import AFew, FairQueue
 from codehub.proxy.server import Engine
 from codehub.templates.loader import Templates
@@ -41,7 +41,7 @@ from codehub.workspaces.ttl_policy import Timetable
 WORKSPACE = re.compile(rb"/w/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=[/?]|\Z)")
 OURS = (b"/_codehub/", b"/static/", b"/favicon.ico")  # the platform's, on workspaces' origins
 OUR_COOKIES = frozenset({b"codehub", b"__host-codehub", b"__host-codehub-pass", b"__host-codehub-state"})
-HYGIENE = headers.workspace_hygiene(OUR_COOKIES | {b"codehub_language"}, b"codehub-")
+HYGIENE = headers.upstream_hygiene(OUR_COOKIES | {b"codehub_language"}, b"codehub-")
 # A compressed message cannot be read from the side.
 COMPRESSION = frozenset({b"sec-websocket-extensions"})
 # What a proxy before us adds, which does not reach the API unless that proxy is trusted; that there is one, does.
@@ -66,16 +66,7 @@ class Activity(Protocol):
 
     def request(self, watched: Watched, head: RequestHead, /) -> None: ...
 
-    def tunnel(self, watched: Watched, head: RequestHead, /) -> Observer | None: ...
-
-
-class Unwatched:
-    """Nobody asks what people do."""
-
-    def request(self, watched: Watched, head: RequestHead, /) -> None: ...
-
-    def tunnel(self, _watched: Watched, _head: RequestHead, /) -> None:
-        return None
+    def tunnel(self, watched: Watched, head: RequestHead, /) -> TunnelObserver | None: ...
 
 
 class Login(NamedTuple):

@@ -9,7 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, cast
 
 from codehub.proxy import rates
-from codehub.proxy.lingering_close import Farewell
+from codehub.proxy.lingering_close import LingeringClose
 from codehub.proxy.read_fairness import Reader
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Connection(Reader):
         """Close it; when the client still sends, only after it has heard what we said."""
         if unheard and not self._eof:
             self._hand_over()
-            Farewell(self.engine, self.transport, self.holder)
+            LingeringClose(self.engine, self.transport, self.holder)
         else:
             self._unsent = UNKNOWN
             self.deadline = self.engine.now + self.engine.limits.linger_seconds

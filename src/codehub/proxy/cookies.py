@@ -1,4 +1,4 @@
-"""Cookies between browsers and workspaces: the platform's own stay outside, in both directions. Pure; for `headers`."""
+"""Cookies between browsers and upstreams that are not trusted: ours stay outside, both ways. Pure; for `headers`."""
 
 from codehub.proxy.model import Hygiene
 
@@ -17,7 +17,7 @@ def for_upstream(value: bytes, hygiene: Hygiene) -> bytes:
 
 
 def for_browser(value: bytes, hygiene: Hygiene) -> bytes:
-    """One `Set-Cookie` header as a workspace may send it; empty when it may not."""
+    """One `Set-Cookie` header as such an upstream may send it; empty when it may not."""
     pair, *attributes = value.split(b";")
     name, equals, _ = pair.partition(b"=")
     # A cookie without a name is sent back as its bare value, which may look like anybody's cookie.

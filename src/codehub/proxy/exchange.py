@@ -15,7 +15,7 @@ from codehub.proxy.body import Body, Waiting
 from codehub.proxy.connection import UNKNOWN, Connection
 from codehub.proxy.framing import Partial
 from codehub.proxy.metrics import Refusal
-from codehub.proxy.model import Answer, Failure, Forward, Observer, RequestHead, ResponseHead
+from codehub.proxy.model import Answer, Failure, Forward, RequestHead, ResponseHead, TunnelObserver
 from codehub.proxy.queueing import FairQueue
 from codehub.proxy.tunnel import Tunnel
 
@@ -172,7 +172,7 @@ class Exchange(Connection):
         )
         tunnel.start(early, rest, eof=self._eof)
 
-    def _observer(self) -> Observer | None:
+    def _observer(self) -> TunnelObserver | None:
         try:
             return self.forward.observe(self.head) if self.forward.observe else None
         except Exception:

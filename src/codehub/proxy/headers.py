@@ -27,7 +27,7 @@ SCHEME = re.compile(rb"https?|wss?", re.IGNORECASE)
 API = Hygiene()
 
 
-def workspace_hygiene(cookie_names: frozenset[bytes], cookie_prefix: bytes) -> Hygiene:
+def upstream_hygiene(cookie_names: frozenset[bytes], cookie_prefix: bytes) -> Hygiene:
     """For upstreams that run somebody's programs: they see none of the platform's secrets and set none of its state."""
     return Hygiene(
         request=frozenset({b"authorization"}),

@@ -16,7 +16,7 @@ UNHEARD_BYTES = 16 * 1024 * 1024  # of an unwanted body or of old messages
 UNHEARD_OF_STRANGERS = 1024 * 1024
 
 
-class Farewell(asyncio.Protocol):
+class LingeringClose(asyncio.Protocol):
     __slots__ = ("_engine", "_left", "_transport", "_unsent", "deadline", "holder", "since")
 
     def __init__(self, engine: "Engine", transport: asyncio.Transport, holder: str) -> None:

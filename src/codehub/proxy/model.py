@@ -90,20 +90,20 @@ class ResponseHead:
     named: frozenset[bytes]
 
 
-class Onlooker(Protocol):
+class FrameObserver(Protocol):
     """Sees the bytes of one direction as they pass."""
 
     def follow(self, data: bytes, /) -> None: ...
 
 
-class Observer(Protocol):
+class TunnelObserver(Protocol):
     """Watches one tunnel from the side: both directions, and its end."""
 
     @property
-    def from_browser(self) -> Onlooker: ...
+    def from_client(self) -> FrameObserver: ...
 
     @property
-    def from_workspace(self) -> Onlooker: ...
+    def from_upstream(self) -> FrameObserver: ...
 
     def closed(self) -> None: ...
 
@@ -128,7 +128,7 @@ class Forward:
     route: str = ""  # tunnels are counted, and closed, by it
     strip_prefix: bytes = b""
     hygiene: Hygiene = field(default_factory=Hygiene)
-    observe: Callable[[RequestHead], Observer | None] | None = None  # asked once per tunnel
+    observe: Callable[[RequestHead], TunnelObserver | None] | None = None  # asked once per tunnel
     drop: frozenset[bytes] = NOTHING  # further request headers, in lower case
     add: tuple[Pair, ...] = ()
     at_most: int = 1024  # connections to the upstream under way at once

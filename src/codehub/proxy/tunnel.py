@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from codehub import logs
 from codehub.proxy.frames import Boundary, close_frame
-from codehub.proxy.lingering_close import Farewell
-from codehub.proxy.model import Observer
+from codehub.proxy.lingering_close import LingeringClose
+from codehub.proxy.model import TunnelObserver
 from codehub.proxy.read_fairness import LARGE, Reader
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ log = logs.get()
 
 class Tunnel:
     __slots__ = (
-        "_boundary", "_last_words", "_pool", "_who", "_workspace", "client", "deadline", "engine", "half_closed",
+        "_boundary", "_last_words", "_pool", "_upstream", "_who", "client", "deadline", "engine", "half_closed",
         "holder", "observer", "open", "route", "since", "up",
     )  # fmt: skip
 
@@ -35,7 +35,7 @@ class Tunnel:
         *,
         holder: str,
         route: str,
-        observer: Observer | None,
+        observer: TunnelObserver | None,
     ) -> None:
         self.engine = engine
         self.client = client
@@ -49,28 +49,28 @@ class Tunnel:
         self.half_closed = False
         self._pool = up.pool
         self._who = up.holder  # holds the place at the upstream
-        self._boundary = Boundary()  # in what the browser gets
+        self._boundary = Boundary()  # in what the client gets
         self._last_words = b""  # to be said at the next boundary
-        self._workspace = WorkspaceSide(self, self._boundary)
+        self._upstream = UpstreamSide(self, self._boundary)
 
-    def start(self, from_browser: bytes, from_workspace: bytes, *, eof: bool) -> None:
+    def start(self, from_client: bytes, from_upstream: bytes, *, eof: bool) -> None:
         """With what has come already."""
-        browser, workspace = BrowserSide(self), self._workspace
-        browser.other, workspace.other = workspace, browser
-        self.client.set_protocol(browser)
-        self.up.set_protocol(workspace)
+        client, upstream = ClientSide(self), self._upstream
+        client.other, upstream.other = upstream, client
+        self.client.set_protocol(client)
+        self.up.set_protocol(upstream)
         self.engine.tunnel_opened(self)
-        if from_workspace:
-            workspace.data_received(from_workspace)
-        if from_browser:
-            browser.data_received(from_browser)
+        if from_upstream:
+            upstream.data_received(from_upstream)
+        if from_client:
+            client.data_received(from_client)
         self.client.resume_reading()
         self.up.resume_reading()
         if eof:
-            browser.eof_received()
+            client.eof_received()
 
     def finish(self, data: bytes) -> None:
-        """What the workspace says after we were told to end: only the rest of its frame still passes."""
+        """What the upstream says after we were told to end: only the rest of its frame still passes."""
         self.client.write(self._boundary.finish(data))
         if self._boundary.reached:
             self._say_and_end()
@@ -80,7 +80,7 @@ class Tunnel:
         if not self.open or self._last_words:
             return
         self._last_words = close_frame(code, reason)
-        self._workspace.boundary = None
+        self._upstream.boundary = None
         self.deadline = self.engine.now + self.engine.limits.linger_seconds
         if self._boundary.reached:
             self._say_and_end()
@@ -88,7 +88,7 @@ class Tunnel:
     def _say_and_end(self) -> None:
         self.client.write(self._last_words)
         self._forget()
-        Farewell(self.engine, self.client, self.holder)
+        LingeringClose(self.engine, self.client, self.holder)
         self.up.abort()
 
     def eof(self, other: asyncio.Transport) -> bool:
@@ -107,7 +107,7 @@ class Tunnel:
         self._forget()
         for side in (self.client, self.up):
             if side.get_write_buffer_size() and not side.is_closing():
-                Farewell(self.engine, side, self.holder)  # it has so long to read the rest
+                LingeringClose(self.engine, side, self.holder)  # it has so long to read the rest
             else:
                 side.close()
 
@@ -142,7 +142,7 @@ class Side(Reader):
     does each object: with hundreds of busy tunnels none of theirs is in the processor's cache.
     """
 
-    __slots__ = ("_counters", "_onlooker", "_to", "_tunnel", "_turns", "other")
+    __slots__ = ("_counters", "_observer", "_to", "_tunnel", "_turns", "other")
 
     other: "Side"
 
@@ -167,12 +167,12 @@ class Side(Reader):
         self.other.resume_reading()
 
 
-class BrowserSide(Side):
+class ClientSide(Side):
     __slots__ = ()
 
     def __init__(self, tunnel: Tunnel) -> None:
         super().__init__(tunnel, tunnel.client, tunnel.up)
-        self._onlooker = tunnel.observer.from_browser if tunnel.observer else None
+        self._observer = tunnel.observer.from_client if tunnel.observer else None
 
     def data_received(self, data: bytes) -> None:
         size = len(data)
@@ -180,20 +180,20 @@ class BrowserSide(Side):
         self._counters.bytes_in += size
         if size >= LARGE:
             self._turns.took(self, size)
-        if self._onlooker is not None:
+        if self._observer is not None:
             try:
-                self._onlooker.follow(data)
+                self._observer.follow(data)
             except Exception:  # whoever watches from the side must not be able to stop what it watches
                 log.exception("An observer of a WebSocket failed")
 
 
-class WorkspaceSide(Side):
+class UpstreamSide(Side):
     __slots__ = ("boundary",)
 
     def __init__(self, tunnel: Tunnel, boundary: Boundary) -> None:
         super().__init__(tunnel, tunnel.up, tunnel.client)
         self.boundary: Boundary | None = boundary  # None: the tunnel ends, and looks at what still comes
-        self._onlooker = tunnel.observer.from_workspace if tunnel.observer else None
+        self._observer = tunnel.observer.from_upstream if tunnel.observer else None
 
     def data_received(self, data: bytes) -> None:
         size = len(data)
@@ -205,8 +205,8 @@ class WorkspaceSide(Side):
         self._counters.bytes_out += size
         if size >= LARGE:
             self._turns.took(self, size)
-        if self._onlooker is not None:
+        if self._observer is not None:
             try:
-                self._onlooker.follow(data)
+                self._observer.follow(data)
             except Exception:
                 log.exception("An observer of a WebSocket failed")

@@ -105,7 +105,7 @@ class Pool:
         loop, address = self._engine.loop, self.address
         async with asyncio.timeout(seconds):
             if address.path:
-                # A workspace owns its socket's folder: no link in its place may lead elsewhere.
+                # An upstream may own its socket's folder: no link in its place may lead elsewhere.
                 opened = await connect.to_socket(address.path)
                 _, up = await loop.create_unix_connection(self._new, sock=opened)
             else:

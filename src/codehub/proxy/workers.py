@@ -19,9 +19,9 @@ import uvloop
 
 from codehub import logs, metrics
 from codehub.clock import Clock
-from codehub.proxy.front_door import FrontDoor
 from codehub.proxy.model import Address, Director, Limits
 from codehub.proxy.server import Engine
+from codehub.proxy.single_upstream import SingleUpstream
 from codehub.retry import back_off
 from codehub.settings import Settings
 from codehub.system import kernel
@@ -34,7 +34,7 @@ WAITED_FOR = STOP | {signal.SIGCHLD, signal.SIGHUP}
 
 
 # Makes the director of a worker, for as long as the worker lives; it may end tunnels through the engine.
-Directing = Callable[[Engine], AbstractAsyncContextManager[Director]]
+BuildDirector = Callable[[Engine], AbstractAsyncContextManager[Director]]
 
 
 async def run(
@@ -43,7 +43,7 @@ async def run(
     listeners: Sequence[socket.socket],
     api_socket: pathlib.Path,
     *,
-    directing: Directing | None = None,
+    build_director: BuildDirector | None = None,
     limits: Limits | None = None,
 ) -> None:
     """One worker: until a signal says stop, and then until what is under way is finished, within bounds."""
@@ -52,13 +52,13 @@ async def run(
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
     server = settings.server
     engine = Engine(
-        FrontDoor(Address(path=str(api_socket))),
+        SingleUpstream(Address(path=str(api_socket))),
         clock,
         limits or Limits(head_seconds=server.head_seconds),
         trusted=server.trusted_proxies,
         scheme=b"https" if settings.secure else b"http",
     )
-    async with directing(engine) if directing else nullcontext(engine.director) as engine.director:
+    async with build_director(engine) if build_director else nullcontext(engine.director) as engine.director:
         gc.freeze()  # what exists by now stays; the collector need not look at it again and again
         await engine.start(*listeners)
         await told_to_stop.wait()
@@ -72,13 +72,13 @@ def run_workers(
     api_socket: pathlib.Path,
     *,
     workers: int | None = None,
-    directing: Directing | None = None,
+    build_director: BuildDirector | None = None,
     limits: Limits | None = None,
 ) -> None:
     """Blocks until told to stop (SIGTERM, SIGINT). SIGHUP: new workers take over while the old ones drain."""
 
     def work() -> None:
-        uvloop.run(run(settings, clock, listeners, api_socket, directing=directing, limits=limits))
+        uvloop.run(run(settings, clock, listeners, api_socket, build_director=build_director, limits=limits))
 
     Parent(work, clock, workers or len(os.sched_getaffinity(0)), settings.server.drain_seconds).run()
 

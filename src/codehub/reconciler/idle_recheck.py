@@ -14,7 +14,7 @@ from typing import Protocol
 import redis.exceptions
 
 from codehub import logs
-from codehub.activity.intake import Glance, Intake
+from codehub.activity.reader import ActivityReader, Snapshot
 from codehub.clock import Clock
 from codehub.templates.model import ActivityMode
 from codehub.workspaces.model import Desired, DesiredBy, Operation, Phase, Workspace
@@ -45,8 +45,8 @@ def concerns(w: Workspace) -> bool:
 
 
 class ByActivity:
-    def __init__(self, intake: Intake, clock: Clock, timetable: Timetable) -> None:
-        self._intake = intake
+    def __init__(self, reader: ActivityReader, clock: Clock, timetable: Timetable) -> None:
+        self._reader = reader
         self._clock = clock
         self._timetable = timetable
         self._asked: dict[str, tuple[datetime, int]] = {}  # about which wish, in which round
@@ -57,8 +57,8 @@ class ByActivity:
         everybody = frozenset(w.id for w in about_to_sleep)
         try:
             asked = await self._ask(about_to_sleep)
-            settled, flushed = await self._intake.settled(), await self._intake.flushed()
-            seen = await self._intake.look(list(everybody))
+            settled, flushed = await self._reader.settled(), await self._reader.flushed()
+            seen = await self._reader.look(list(everybody))
         except Unreachable as e:
             log.warning("Nobody is put to sleep: Redis does not answer", error=str(e))
             return Returned(unsure=everybody)
@@ -67,27 +67,27 @@ class ByActivity:
 
     async def just_before(self, w: Workspace) -> Returned:
         try:
-            return Returned(self._back([w], await self._intake.look([w.id])))
+            return Returned(self._back([w], await self._reader.look([w.id])))
         except Unreachable as e:
             log.warning("It is not put to sleep: Redis does not answer", workspace=w.id, error=str(e))
             return Returned(unsure=frozenset([w.id]))
 
     async def _ask(self, about_to_sleep: Sequence[Workspace]) -> Mapping[str, int]:
         """In which round the proxies were asked about each; about those whose wish is new, now."""
-        latest = await self._intake.round()  # counted anew by a Redis that has lost its memory
+        latest = await self._reader.round()  # counted anew by a Redis that has lost its memory
         asked = {w.id: self._asked.get(w.id, (None, 0)) for w in about_to_sleep}
         new = [w for w in about_to_sleep if asked[w.id][0] != w.desired_at or asked[w.id][1] > latest]
         if new:
-            round_ = await self._intake.ask([w.id for w in about_to_sleep])
+            round_ = await self._reader.ask([w.id for w in about_to_sleep])
             asked |= {w.id: (w.desired_at, round_) for w in new}
         self._asked = {id_: (wish, round_) for id_, (wish, round_) in asked.items() if wish}
         return {id_: round_ for id_, (_, round_) in asked.items()}
 
-    def _back(self, about_to_sleep: Sequence[Workspace], seen: Mapping[str, Glance]) -> dict[str, datetime]:
+    def _back(self, about_to_sleep: Sequence[Workspace], seen: Mapping[str, Snapshot]) -> dict[str, datetime]:
         newest = {w.id: self._newest(w, seen[w.id]) for w in about_to_sleep}
         return {w.id: newest[w.id] for w in about_to_sleep if self._timetable.came_back(w, newest[w.id])}
 
-    def _newest(self, w: Workspace, glance: Glance) -> datetime:
+    def _newest(self, w: Workspace, glance: Snapshot) -> datetime:
         by_connections = self._timetable.of_template(w.template).mode is ActivityMode.CONNECTIONS
         if by_connections and glance.connections:
             return self._clock.now()

@@ -6,7 +6,7 @@ controller acts, after a second look.
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-from codehub.activity.intake import Horizon, Intake
+from codehub.activity.reader import ActivityReader, Watermark
 from codehub.clock import Clock
 from codehub.coordinator.driver import Tick
 from codehub.coordinator.leader import Lease
@@ -23,42 +23,50 @@ Busy = Callable[[Sequence[Idle]], Awaitable[tuple[Mapping[str, Work], Collection
 
 class TtlRunner:
     def __init__(
-        self, lease: Lease, intake: Intake, clock: Clock, timetable: Timetable, busy: Busy, nudge: Callable[[], None]
+        self,
+        lease: Lease,
+        reader: ActivityReader,
+        clock: Clock,
+        timetable: Timetable,
+        busy: Busy,
+        nudge: Callable[[], None],
     ) -> None:
         self._lease = lease
-        self._intake = intake
+        self._reader = reader
         self._clock = clock
         self._timetable = timetable
         self._busy = busy  # which of these are at work although nothing passes, and which could not be asked yet
         self._nudge = nudge
 
     async def tick(self) -> Tick:
-        horizon = await self._intake.horizon()
+        watermark = await self._reader.watermark()
         synced = await self._sync()
-        slept, more = await self._put_to_sleep(horizon) if horizon.settled else ([], False)
-        stored = await self._store_away(horizon)
+        slept, more = await self._put_to_sleep(watermark) if watermark.settled else ([], False)
+        stored = await self._store_away(watermark)
         if slept or stored:
             self._nudge()
-        stats = {"synced": synced, "put_to_sleep": len(slept), "stored_away": len(stored), "settled": horizon.settled}
+        stats = {"synced": synced, "put_to_sleep": len(slept), "stored_away": len(stored), "settled": watermark.settled}
         return Tick(stats, SOON if more or len(stored) >= AT_MOST else None)
 
     async def _sync(self) -> int:
         """Repeatable: a set is thrown away only when all of it is in the database, where nothing goes backwards."""
         moved = 0
-        for name in await self._intake.take(self._lease.epoch):
-            async for newest in self._intake.read(name):
+        for name in await self._reader.take(self._lease.epoch):
+            async for newest in self._reader.read(name):
                 async with self._lease.transaction() as c:
                     moved += await idle_store.note_activity(c, newest)
-            await self._intake.finish(name)
+            await self._reader.finish(name)
         return moved
 
-    async def _put_to_sleep(self, horizon: Horizon) -> tuple[list[str], bool]:
+    async def _put_to_sleep(self, watermark: Watermark) -> tuple[list[str], bool]:
         """Whom it put to sleep, and whether there are more."""
         async with self._lease.database.connection() as c:
             names = await idle_store.awake_templates(c)
             seconds = {name: self._timetable.of_template(name).standby_seconds for name in names}
-            seconds = {name: s for name, s in seconds.items() if s and _apart(horizon, s)}
-            found = await idle_store.idle(c, seconds, as_of=horizon.as_of, not_before=horizon.not_before, limit=AT_MOST)
+            seconds = {name: s for name, s in seconds.items() if s and _apart(watermark, s)}
+            found = await idle_store.idle(
+                c, seconds, as_of=watermark.as_of, not_before=watermark.not_before, limit=AT_MOST
+            )
         found = await self._without_the_connected(found)
         busy, not_asked = await self._busy(found)
         if busy:
@@ -72,7 +80,7 @@ class TtlRunner:
 
     async def _without_the_connected(self, found: Sequence[Idle]) -> list[Idle]:
         """By the newest that Redis knows: who did something since, and, where that is the mode, who is connected."""
-        seen = await self._intake.look([w.id for w in found])
+        seen = await self._reader.look([w.id for w in found])
 
         def is_idle(w: Idle) -> bool:
             glance = seen[w.id]
@@ -88,23 +96,23 @@ class TtlRunner:
         async with self._lease.transaction() as c:
             await idle_store.keep_busy(c, [w for w in found if w.id in busy], busy, now)
             await idle_store.note_activity(c, dict.fromkeys(busy, now))
-        await self._intake.note_busy(list(busy))
+        await self._reader.note_busy(list(busy))
 
-    async def _store_away(self, horizon: Horizon) -> list[str]:
+    async def _store_away(self, watermark: Watermark) -> list[str]:
         now = self._clock.now()
         async with self._lease.transaction() as c:
             names = await idle_store.asleep_templates(c)
             seconds = {name: self._timetable.of_template(name).archive_seconds for name in names}
             return await idle_store.store_away(
                 c,
-                {name: s for name, s in seconds.items() if s and _apart(horizon, s)},
+                {name: s for name, s in seconds.items() if s and _apart(watermark, s)},
                 as_of=now,
-                not_before=horizon.not_before,
+                not_before=watermark.not_before,
                 now=now,
                 limit=AT_MOST,
             )
 
 
-def _apart(horizon: Horizon, seconds: int) -> bool:
+def _apart(watermark: Watermark, seconds: int) -> bool:
     """Has so much time passed since the clock last jumped?"""
-    return (horizon.as_of - horizon.not_before).total_seconds() > seconds
+    return (watermark.as_of - watermark.not_before).total_seconds() > seconds

@@ -5,8 +5,8 @@ from typing import Any
 
 from codehub import logs
 from codehub.activity.hold_server import Holds
-from codehub.activity.intake import Intake
 from codehub.activity.probes import Probes
+from codehub.activity.reader import ActivityReader
 from codehub.archives.objects import ObjectStore, open_store
 from codehub.auth.signing import Signer
 from codehub.clock import Clock
@@ -54,14 +54,14 @@ class Coordinator:
 
     async def work(self, lease: Lease) -> None:
         boot = BOOT_ID.read_text(encoding="ascii").strip()
-        intake = Intake(self._redis, self._clock, self._settings.activity.flush_interval, boot)
+        reader = ActivityReader(self._redis, self._clock, self._settings.activity.flush_interval, boot)
         holds = self._holds(lease)
-        controller = self._controller(lease, intake, holds)
+        controller = self._controller(lease, reader, holds)
         config = self._settings.coordinator
         finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
-            Loop("ttl", self._ttl(lease, intake).tick, period=config.ttl_interval),
+            Loop("ttl", self._ttl(lease, reader).tick, period=config.ttl_interval),
             housekeeping.loop(lease, self._clock, config),
             disk.loop(lease, self._runtime, self._clock),
             gc.loop(lease, finder, self._clock),
@@ -77,22 +77,22 @@ class Coordinator:
         finally:
             await controller.close()
 
-    def _ttl(self, lease: Lease, intake: Intake) -> TtlRunner:
+    def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
-        return TtlRunner(lease, intake, self._clock, self._timetable, probes.busy, self.wake)
+        return TtlRunner(lease, reader, self._clock, self._timetable, probes.busy, self.wake)
 
     def _holds(self, lease: Lease) -> Holds:
         key, limits = self._settings.auth.secret_key, self._settings.limits
         assert key  # noqa: S101 (checked by `run`)
         return Holds(lease, self._clock, Signer(key, "hold"), limits.max_keep_awake_seconds)
 
-    def _controller(self, lease: Lease, intake: Intake, holds: Holds) -> Controller:
+    def _controller(self, lease: Lease, reader: ActivityReader, holds: Holds) -> Controller:
         config = self._settings.coordinator
         homes = Homes(self._objects, self._templates, self._clock, lease.database, self._settings.runtime)
         operations = Operations(
             lease, self._runtime, homes, self._templates, self._clock, config, provide=holds.provide
         )
-        second_look = ByActivity(intake, self._clock, self._timetable)
+        second_look = ByActivity(reader, self._clock, self._timetable)
         return Controller(lease, self._runtime, operations, self._clock, config, self.wake, second_look)
 
     def wake(self) -> None:

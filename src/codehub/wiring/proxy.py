@@ -21,7 +21,7 @@ from codehub.gate.routes import Routes
 from codehub.invocation import command
 from codehub.proxy.model import Address
 from codehub.proxy.server import Engine
-from codehub.proxy.workers import Directing
+from codehub.proxy.workers import BuildDirector
 from codehub.recurring import Recurring
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
@@ -32,7 +32,7 @@ CONNECTIONS = 4
 LOOK_SECONDS = 5.0
 
 
-def directing(settings: Settings, clock: Clock, api: Address, activity: Activity | None = None) -> Directing:
+def build_director(settings: Settings, clock: Clock, api: Address, activity: Activity | None = None) -> BuildDirector:
     """`activity`: who is told what people do; unless it is given, each worker has a recorder of its own."""
 
     @asynccontextmanager

@@ -5,9 +5,9 @@ from typing import Protocol
 from codehub.activity.model import Kind
 from codehub.activity.websocket import CONTROL, Follower, Reader
 from codehub.proxy.frames import SHORTEST, WHOLE_SIZE, Boundary
-from codehub.proxy.model import Onlooker
+from codehub.proxy.model import FrameObserver
 
-Followers = tuple[Onlooker, Onlooker]  # of what the browser says, and of what the workspace says
+Followers = tuple[FrameObserver, FrameObserver]  # of what the browser says, and of what the workspace says
 CODE = 0x0F  # of a frame's first byte: what it is
 CONTROL_FRAME = int(Kind.CONTROL_FRAME)
 

@@ -37,7 +37,7 @@ class Flushed:
 
 
 @dataclass(frozen=True)
-class Horizon:
+class Watermark:
     """As of when anything can be said."""
 
     as_of: datetime  # everything that proxies saw until then has arrived
@@ -46,7 +46,7 @@ class Horizon:
 
 
 @dataclass(frozen=True)
-class Glance:
+class Snapshot:
     """What Redis says of one workspace now."""
 
     newest: datetime | None  # activity that is not in the database yet
@@ -54,7 +54,7 @@ class Glance:
     timer: bool  # the idle timer is going
 
 
-class Intake:
+class ActivityReader:
     def __init__(self, client: scripts.Redis, clock: Clock, flush_interval: float, boot: str) -> None:
         self._client = client
         self._clock = clock
@@ -62,7 +62,7 @@ class Intake:
         self._boot = boot  # names the run of the machine that `clock.monotonic` counts in
         self._away = False  # the last look failed: leases may have run out without anybody's fault
 
-    async def horizon(self) -> Horizon:
+    async def watermark(self) -> Watermark:
         """Ask every proxy to flush, wait a little for them, and say how far the slowest has come."""
         try:
             now = self._clock.now()
@@ -73,7 +73,7 @@ class Intake:
             self._away = True
             raise
         self._away = False
-        return Horizon(as_of, not_before, settled)
+        return Watermark(as_of, not_before, settled)
 
     async def flushed(self) -> Flushed | None:
         """How far everybody has; None: there is no live proxy, so there is nobody to wait for."""
@@ -158,12 +158,12 @@ class Intake:
 
     # --- looking
 
-    async def look(self, workspace_ids: Sequence[str]) -> Mapping[str, Glance]:
+    async def look(self, workspace_ids: Sequence[str]) -> Mapping[str, Snapshot]:
         found = {}
         for begin in range(0, len(workspace_ids), LOOK_CHUNK):
             part = workspace_ids[begin : begin + LOOK_CHUNK]
             for id_, (ms, connections, timer) in zip(part, await scripts.run(self._client, "look", *part), strict=True):
-                found[id_] = Glance(moment(ms) if ms else None, connections, bool(timer))
+                found[id_] = Snapshot(moment(ms) if ms else None, connections, bool(timer))
         return found
 
     async def note_busy(self, workspace_ids: Sequence[str]) -> None:
