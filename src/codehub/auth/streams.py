@@ -34,11 +34,15 @@ class OpenStreams:
         self._database = database
         self._clock = clock
         self._open: set[OpenStream] = set()
+        self._new: set[OpenStream] = set()  # not looked at yet
+        self._revoked = False
+        self._all_due = 0.0  # when all are looked at in any case
         self._news = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
         """For the listener: somebody was deactivated, or something revoked."""
+        self._revoked = True
         self._news.set()
 
     @contextlib.contextmanager
@@ -46,6 +50,7 @@ class OpenStreams:
         """Set when what the caller came with is over."""
         stream = OpenStream(caller.session_id or caller.token_id or "", caller.role)
         self._open.add(stream)
+        self._new.add(stream)
         self._news.set()  # it may have ended while the request was on its way here
         if self._looking is None:
             self._looking = asyncio.create_task(self._look_on(), name="open-streams")
@@ -53,6 +58,7 @@ class OpenStreams:
             yield stream.ended
         finally:
             self._open.discard(stream)
+            self._new.discard(stream)
             if not self._open:
                 self._news.set()
 
@@ -72,13 +78,23 @@ class OpenStreams:
                 except Exception:  # whatever it is, the next look may succeed
                     metrics.LOOP_TICKS.labels("open-streams", "failed").inc()
                     log.exception("Open streams could not be looked at, and will be again")
+                    self._revoked = True
                     await self._clock.sleep(LOOK_SECONDS)
                 await self._a_while_or_news()
         finally:
             self._looking = None
 
+    def _due(self) -> list[OpenStream]:
+        """All, after a revocation and every few seconds; otherwise those that came: thousands may come at once."""
+        now, new = self._clock.monotonic(), self._new
+        self._new = set()
+        if not self._revoked and now < self._all_due:
+            return list(new)
+        self._revoked, self._all_due = False, now + LOOK_SECONDS
+        return list(self._open)
+
     async def _look(self) -> None:
-        looked_at = list(self._open)
+        looked_at = self._due()
         keys = {stream.key for stream in looked_at if stream.key != FROM_THE_ENVIRONMENT}
         async with self._database.connection() as c:
             standing = await store.standing(c, keys, self._clock.now()) if keys else {}
