@@ -1,4 +1,4 @@
-"""A loop that removes what has expired: sessions, links and tokens; audit entries past their time."""
+"""A loop that removes what has expired: sessions, links and tokens; old audit entries, history and events."""
 
 from datetime import timedelta
 
