@@ -10,9 +10,7 @@ from codehub.i18n.locales import Locale
 
 async def _reader(
     response: Response,
-    accept_language: Annotated[
-        str | None, Header(max_length=500, description="Of the sentences: English or Korean.")
-    ] = None,
+    accept_language: Annotated[str | None, Header(description="Of the sentences: English or Korean.")] = None,
 ) -> Locale:
     locale = locales.of_request(accept_language or "")
     response.headers["content-language"] = locale.language
