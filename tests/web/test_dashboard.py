@@ -10,7 +10,9 @@ import aiohttp
 import pytest
 
 from codehub.command import operator
+from codehub.db import Connection
 from codehub.policy.model import Principal, Role, Scope
+from codehub.workspaces import store
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Operation, Workspace
 from codehub.workspaces.service import NewWorkspace
@@ -300,3 +302,18 @@ async def test_times_are_those_of_the_browsers_zone(site: Site, mina: aiohttp.Cl
 
 def cookies(browser: aiohttp.ClientSession) -> str:
     return "; ".join(f"{cookie.key}={cookie.value}" for cookie in browser.cookie_jar)
+
+
+async def test_a_workspaces_page_reads_its_row_once(
+    site: Site, mina: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w, find = await make(site), store.find
+    read: list[str] = []
+
+    async def counted(c: Connection, id_: str) -> Workspace | None:
+        read.append(id_)
+        return await find(c, id_)
+
+    monkeypatch.setattr(store, "find", counted)
+    assert "Week 3" in await page(mina, f"/workspaces/{w.id}")
+    assert read == [w.id]

@@ -16,7 +16,7 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.templates.model import ActivityMode
 from codehub.workspaces import idle_store
-from codehub.workspaces.service import Workspaces
+from codehub.workspaces.service import Which, Workspaces
 from codehub.workspaces.ttl_policy import Terms, Timetable
 
 
@@ -35,8 +35,8 @@ class Activity:
         self._timetable = timetable
         self._workspaces = workspaces
 
-    async def explain(self, caller: Principal, id_: str) -> Explanation:
-        w = await self._workspaces.get(caller, id_, Action.WORKSPACE_HISTORY)
+    async def explain(self, caller: Principal, which: Which) -> Explanation:
+        w = await self._workspaces.get(caller, which, Action.WORKSPACE_HISTORY)
         seen = await self._seen(w.id)
         async with self._database.connection() as c:
             last = await idle_store.last_sleep(c, w.id)

@@ -190,22 +190,22 @@ class Reader:
         services, caller = self.services, self.caller
         w = await services.workspaces.get(caller, id_, Action.WORKSPACE_HISTORY)
         keep = services.settings.archives.restore_points
-        points = await services.workspaces.restore_points(caller, id_, keep=keep, before=None, limit=POINTS)
-        history = await services.workspaces.history(caller, id_, before=2**62, limit=HISTORY_LINES)
+        points = await services.workspaces.restore_points(caller, w, keep=keep, before=None, limit=POINTS)
+        history = await services.workspaces.history(caller, w, before=2**62, limit=HISTORY_LINES)
         wrong = presentation.badge(w) is presentation.Badge.WRONG
         return Detail(
             card=await self._placed(w),
             trouble=presentation.trouble(w, self.locale) if wrong else None,
-            shares=await services.sharing.shares(caller, id_, after="", limit=SHARES),
+            shares=await services.sharing.shares(caller, w, after="", limit=SHARES),
             points=points,
             history=history_view.lines(history, self.locale, self.now),
             size=None if w.disk_bytes is None else self.locale.size(w.disk_bytes),
-            seen=await self._seen(id_),
+            seen=await self._seen(w),
         )
 
-    async def _seen(self, id_: str) -> Seen | None:
+    async def _seen(self, w: Workspace) -> Seen | None:
         """Only a help to understand: the page is there without it."""
         try:
-            return (await self.services.activity.explain(self.caller, id_)).seen
+            return (await self.services.activity.explain(self.caller, w)).seen
         except UnavailableError:
             return None

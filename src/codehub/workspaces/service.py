@@ -98,6 +98,9 @@ class Details:
         return (Action.WORKSPACE_KEEP_AWAKE,) * keeps + (Action.WORKSPACE_CHANGE,) * changes
 
 
+Which = str | Workspace  # by its id, or as it was just read: a page that shows much of one reads it once
+
+
 class Workspaces:
     def __init__(self, database: Database, clock: Clock, limits: LimitsConfig, templates: Templates) -> None:
         self._database = database
@@ -107,10 +110,12 @@ class Workspaces:
 
     # --- reading
 
-    async def get(self, caller: Principal, id_: str, *actions: Action) -> Workspace:
-        """For somebody who may do all of this with it; unless it says otherwise, see it."""
+    async def get(self, caller: Principal, which: Which, *actions: Action) -> Workspace:
+        """For a principal who may do all of this with it; unless it says otherwise, see it."""
+        id_, found = (which.id, which) if isinstance(which, Workspace) else (which, None)
         async with self._database.connection() as c:
-            found = await store.find(c, id_) if ids.is_label(id_) else None
+            if found is None and ids.is_label(id_):
+                found = await store.find(c, id_)
             for action in actions or (Action.WORKSPACE_SEE,):
                 await authorize.authorize(c, caller, action, found, id_)
         return found or _missing(id_)
@@ -124,18 +129,18 @@ class Workspaces:
                 c, sql.page, owner, filters.phase, filters.template, filters.deleted, *after, limit
             )
 
-    async def history(self, caller: Principal, id_: str, *, before: int, limit: int) -> list[HistoryEntry]:
-        await self.get(caller, id_, Action.WORKSPACE_HISTORY)
+    async def history(self, caller: Principal, which: Which, *, before: int, limit: int) -> list[HistoryEntry]:
+        w = await self.get(caller, which, Action.WORKSPACE_HISTORY)
         async with self._database.connection() as c:
-            return await store.page_history(c, id_, before, limit)
+            return await store.page_history(c, w.id, before, limit)
 
     async def restore_points(
-        self, caller: Principal, id_: str, *, keep: int, before: store.After | None, limit: int
+        self, caller: Principal, which: Which, *, keep: int, before: store.After | None, limit: int
     ) -> list[RestorePoint]:
         """The last `keep`, newest first, and the one the home goes back to, should it be older."""
-        await self.get(caller, id_, Action.WORKSPACE_POINTS)
+        w = await self.get(caller, which, Action.WORKSPACE_POINTS)
         async with self._database.connection() as c:
-            return await store.page_points(c, id_, keep, before, limit)
+            return await store.page_points(c, w.id, keep, before, limit)
 
     async def download_source(
         self, caller: Principal, id_: str, archive_key: str | None

@@ -18,7 +18,7 @@ from codehub.settings import LimitsConfig
 from codehub.workspaces import history, store
 from codehub.workspaces.errors import NotIsolatedError, OwnsItAlreadyError, ShareLimitError
 from codehub.workspaces.model import Workspace
-from codehub.workspaces.service import Workspaces
+from codehub.workspaces.service import Which, Workspaces
 from codehub.workspaces.store import sql
 
 
@@ -96,10 +96,10 @@ class Sharing:
                 raise NotFoundError(f"it is not shared with {user[:63]}")
             await store.note(c, id_, now, store.Change(caller.name, history.Unshared(user)))
 
-    async def shares(self, caller: Principal, id_: str, *, after: str, limit: int) -> list[Share]:
-        await self._workspaces.get(caller, id_, Action.WORKSPACE_SHARES)
+    async def shares(self, caller: Principal, which: Which, *, after: str, limit: int) -> list[Share]:
+        w = await self._workspaces.get(caller, which, Action.WORKSPACE_SHARES)
         async with self._database.connection() as c:
-            return rows(Share, await c.fetch(sql.page_shares, id_, after, limit))
+            return rows(Share, await c.fetch(sql.page_shares, w.id, after, limit))
 
     async def shared_with(self, caller: Principal, *, after: store.After, limit: int) -> list[Workspace]:
         policy_rules.require(caller, Action.WORKSPACE_LIST)
