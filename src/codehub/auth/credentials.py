@@ -48,7 +48,7 @@ class Credentials:
         self._forgotten = 0
 
     def forget(self) -> None:
-        """Somebody was deactivated, or something revoked."""
+        """A person was deactivated, or something revoked."""
         self._known.clear()
         self._bad.clear()
         self._forgotten += 1

@@ -56,7 +56,7 @@ def token_use_is_news(token: AccessToken, now: datetime) -> bool:
 
 
 def require_active(person: Person) -> None:
-    """Whoever is locked out gets no new way in."""
+    """A deactivated person gets no new way in."""
     if not person.active:
         raise DeactivatedError(f"{person.name} is deactivated: activate them first")
 
@@ -72,8 +72,8 @@ def grantable(caller: Principal, wanted: frozenset[Scope] | None, owner: Role) -
 
 
 def check_admin_remains(person: Person, role: Role, *, active: bool, other_admins: int) -> None:
-    """Nobody may lock everybody out."""
+    """There must always be an active admin."""
     administers = policy_rules.administers
     loses = administers(person.role) and person.active and not (administers(role) and active)
     if loses and other_admins == 0:
-        raise LastAdminError(f"{person.name} is the only active admin: make somebody else admin first")
+        raise LastAdminError(f"{person.name} is the only active admin: make another person admin first")

@@ -52,7 +52,7 @@ class People:
         credentials: Credentials,
         leaving: Leaving | None = None,
     ) -> None:
-        """`leaving`: told of whoever is deactivated, in the same transaction."""
+        """`leaving`: told of a person who is deactivated, in the same transaction."""
         self._database = database
         self._clock = clock
         self._config = config
@@ -61,7 +61,7 @@ class People:
         self._leaving = leaving
 
     async def ensure_first_admin(self) -> Person:
-        """There is always somebody who may do everything, from the first start on."""
+        """There is an admin from the first start on."""
         async with self._database.transaction() as c:
             added = await store.add_user(c, FIRST_ADMIN, Role.ADMIN, self._clock.now())
             if added:

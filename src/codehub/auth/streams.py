@@ -2,7 +2,7 @@
 
 An answer is as good as its credential: logged out, revoked, expired, its person deactivated or of another role, and it
 is over. All that is open in a process is looked at together, by one query: at once when the database says that
-something was revoked, and every few seconds because expiry announces itself to nobody. The proxy does the same for
+something was revoked, and every few seconds because expiry is not announced. The proxy does the same for
 what passes through it (`gate.director`).
 """
 
@@ -41,7 +41,7 @@ class OpenStreams:
         self._looking: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """For the listener: somebody was deactivated, or something revoked."""
+        """For the listener: a person was deactivated, or something revoked."""
         self._revoked = True
         self._news.set()
 

@@ -25,7 +25,7 @@ from codehub.workspaces.service import Workspaces
 from codehub.workspaces.store import sql
 
 VISIT = timedelta(hours=1)  # coming again within it is the same visit: the owner is told once
-# A pass of somebody whose visits the owner is told of: who works for longer comes again, and is mentioned again.
+# A pass of a principal of whose visits the owner is told: after it ends they come again, and are mentioned again.
 TOLD_SECONDS = 12 * 3600
 
 
@@ -74,7 +74,7 @@ class Access:
         return await self._workspaces.wake(principal, w.id, asked=asked) if rules.is_asleep(w) else w
 
     async def arrive(self, principal: Principal, id_: str) -> Pass:
-        """As `visit`, for a browser: the pass it gets. The owner learns that a guest came, or somebody unasked."""
+        """As `visit`, for a browser: the pass it gets. The owner learns that a guest came, or an admin unasked."""
         if principal.session_id is None:
             raise UnauthenticatedError("a pass stands on a browser's login: log in first")
         w, _, decision = await self.visit(principal, id_)

@@ -51,7 +51,7 @@ PROXIES_SAY = frozenset(
 HOLD_SECONDS = 60.0
 LOOK_UP_SECONDS = 5.0
 HEALTH = {b"/healthz", b"/readyz"}
-HEALTH_AT_ONCE, HEALTH_WAITING = 4, 4096  # of strangers: a check rather waits a moment than says that we are down
+HEALTH_AT_ONCE, HEALTH_WAITING = 4, 4096  # of anonymous clients: a check rather waits than says that we are down
 RESERVE = 4  # connections to the API that are open for those who are logged in, and for health checks
 TOKENS_AT_ONCE, TOKENS_WAITING = 2, 64  # unknown ones; a worker has four connections to the database
 HELD_EACH = 12  # requests of one person that wait for one workspace: a browser opens six connections
@@ -106,8 +106,7 @@ class WorkspaceDirector:
         open_routes: Callable[[Callable[[Route, Entry], None]], Routes],
     ) -> None:
         self._engine = engine
-        strangers = FairQueue()
-        self._api = Forward(api, queue=strangers, reserve=RESERVE)
+        self._api = Forward(api, queue=FairQueue(), reserve=RESERVE)
         self._through = replace(self._api, add=((b"X-Codehub-Forwarded", b"1"),))
         self._health = Forward(api, beyond=admission.HEALTH, queue=FairQueue(HEALTH_AT_ONCE, HEALTH_WAITING))
         self._waiting = AFew(HELD_EACH)
@@ -224,7 +223,7 @@ class WorkspaceDirector:
         return await _settled(self._as_bearer(id_, caller, head))
 
     async def _caller(self, token: str, who: str) -> Principal:
-        """A token that was good a moment ago does not wait behind those that strangers invent."""
+        """A token that was good a moment ago does not wait behind invented ones."""
         if self._credentials.was_good(token):
             return await self._credentials.by_token(token)
         async with self._unknown_tokens.turn(who) as granted:

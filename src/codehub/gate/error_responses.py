@@ -48,7 +48,7 @@ def refused(decision: Decision) -> Answer:
 
 
 def misdirected(head: RequestHead, ours: Hosts) -> Answer:
-    """Under this `Host` we are nobody."""
+    """This `Host` is not one of ours."""
     if b"text/html" not in head.get(b"accept"):
         return MISDIRECTED
     body = ours.page(head.get(b"accept-language").decode("latin-1")).encode()

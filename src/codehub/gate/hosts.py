@@ -1,6 +1,6 @@
 """Which `Host` is one of ours. Pure; asked by the front door and by the API before anything else.
 
-A page of somebody else's can point a name of theirs at this machine (DNS rebinding): for the visitor's browser it is
+Another site's page can point a name of its own at this machine (DNS rebinding): for the visitor's browser it is
 then their origin, and our answers are theirs to read. No name of theirs gets an answer. An address cannot be pointed
 elsewhere, so addresses always pass, and health checks need no name.
 """

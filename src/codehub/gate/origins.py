@@ -33,14 +33,14 @@ class Origins:
         return name[: -len(self.domain) - 1]
 
     def of_workspace(self, id_: str, host: str) -> str | None:
-        """`http://id.localhost:8000` for somebody who reached the platform by this `Host`; None: it has none."""
+        """`http://id.localhost:8000` for a client that reached the platform by this `Host`; None: it has none."""
         if self.domain is None:
             return None
         port = split(host)[1] if self.domain == LOCALHOST else self.port
         return f"{self.scheme}://{id_}.{self.domain}{port}"
 
     def of_platform(self, host: str, wanted: str = "") -> str:
-        """Where the dashboard is, for somebody on a workspace's origin. `wanted` is what they came from, if allowed."""
+        """Where the dashboard is, for a client on a workspace's origin. `wanted` is what it came from, if allowed."""
         if self.public_url:
             return self.public_url.rstrip("/")
         port = split(host)[1]

@@ -21,7 +21,7 @@ MARGIN_SECONDS = 300
 class Pass(NamedTuple):
     workspace_id: str
     person: str
-    role: Role  # as it was at the login, which ends when somebody becomes an admin, or is one no more
+    role: Role  # as it was at the login, which ends when the person becomes an admin, or is one no more
     session_id: str
     expires: int  # seconds since 1970
 

@@ -1,8 +1,8 @@
-"""Whose limits a request to the platform's own pages and API counts for: a person's, or those of strangers.
+"""Whose limits a request to the platform's own pages and API counts for: a person's, or those of anonymous clients.
 
-The proxy asks before it reads a body. Only limits hang on the answer, never what somebody may do: that is the API's to
-decide, and it looks closer. So nothing is waited for: a signature is enough to be no stranger, and whose it is, is
-asked of the database on the side and remembered for the requests that follow.
+The proxy asks before it reads a body. Only limits hang on the answer, never what a principal may do: the API decides
+that, and looks closer. So nothing is waited for: a signature is enough not to be anonymous, and whose it is, is asked
+of the database on the side and remembered for the requests that follow.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from codehub.errors import CodeHubError
 from codehub.policy.model import Principal
 
 REMEMBER = 20_000  # credentials, as hashes of 16 bytes
-ASK_AT_ONCE = 1  # questions to the database: strangers can make us ask with invented tokens
+ASK_AT_ONCE = 1  # questions to the database: anonymous clients can make us ask with invented tokens
 CANDIDATES = 4  # cookies of the right name that are looked at
 KEY = os.urandom(32)
 
 
 def digest(*parts: bytes) -> bytes:
-    """How a credential is remembered: in a few bytes, and useless to whoever reads our memory."""
+    """How a credential is remembered: in a few bytes, and useless to a reader of our memory."""
     return hashlib.blake2b(b"\0".join(parts), digest_size=16, key=KEY).digest()
 
 
@@ -44,7 +44,7 @@ class Principals:
         self._asking: dict[bytes, asyncio.Task[None]] = {}
 
     def of(self, cookie: bytes, authorization: bytes) -> str:
-        """A person's name; empty for a stranger. Without a name yet, a session counts for itself."""
+        """A person's name; empty for an anonymous client. Without a name yet, a session counts for itself."""
         scheme, _, token = authorization.partition(b" ")
         if scheme.lower() == b"bearer":
             return self._of_token(token.strip())
@@ -81,7 +81,7 @@ class Principals:
         try:
             name = await question()
         except CodeHubError:
-            return  # a stranger after all, or the database is away
+            return  # anonymous after all, or the database is away
         finally:
             del self._asking[key]
         if len(self._names) >= REMEMBER:
@@ -89,7 +89,7 @@ class Principals:
         self._names[key] = name
 
     def forget(self) -> None:
-        """Somebody was deactivated, or something revoked."""
+        """A person was deactivated, or something revoked."""
         self._names.clear()
 
     async def stop(self) -> None:

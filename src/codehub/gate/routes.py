@@ -28,7 +28,7 @@ class Route:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self.forwards: dict[str, Forward] = {}  # by whoever entered: a session or a token
+        self.forwards: dict[str, Forward] = {}  # by the login that entered: a session or a token
         self.authorized: set[str] = set()  # the same of those who may enter, as the entry stands
         self.waiting: set[asyncio.Future[None]] = set()
         # What follows from the entry, until it changes.
@@ -54,7 +54,7 @@ class Route:
 
 
 class Routes:
-    """`changed` is called with a route whose entry was replaced, before whoever waits for it goes on."""
+    """`changed` is called with a route whose entry was replaced, before the requests that wait for it go on."""
 
     def __init__(self, database: Database, clock: Clock, changed: Callable[[Route, Entry], None]) -> None:
         self._database = database

@@ -64,12 +64,12 @@ class Action(StrEnum):
 
 
 class Subject(Enum):
-    """What an action is about, and so what those get who may not: somebody else's things are not there."""
+    """What an action is about, and so what those get who may not: another person's things are not there."""
 
     WORKSPACE = "a workspace"  # 403 for those who may see it, else 404
     ACCOUNT = "a person's account"  # 404
     PLATFORM = "the platform"  # 403
-    PUBLIC = "nobody's"  # everybody may, also without a login
+    PUBLIC = "public"  # also without a login
 
 
 class Cell(Enum):
@@ -79,7 +79,7 @@ class Cell(Enum):
 
 @dataclass(frozen=True)
 class Rule:
-    about: str  # completes "may": for the documentation and for whoever is refused
+    about: str  # completes "may": for the documentation and for the principal who is refused
     subject: Subject
     scope: Scope = Scope.READ  # what a credential needs
     cells: Mapping[Relation, Cell] = field(default_factory=dict)
@@ -137,7 +137,7 @@ TABLE: Mapping[Action, Rule] = {
     A.USER_LIST: _platform("list everybody", READ),
     A.USER_CREATE: _platform("add a person", WRITE),
     A.USER_CHANGE: _platform("change a person's role, activate and deactivate them", WRITE),
-    A.USER_LOOK_UP: _platform("be told whether a name is somebody's", READ, R.STAFF),
+    A.USER_LOOK_UP: _platform("be told whether a person of this name exists", READ, R.STAFF),
     A.LOGIN_LINK_CREATE: _platform("make a login link", WRITE),
     A.TOKEN_LIST: _account("list access tokens", READ),
     A.TOKEN_CREATE: _account("make an access token", WRITE),

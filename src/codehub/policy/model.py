@@ -28,7 +28,7 @@ class Kind(Enum):
 
     PERSON = "a person"
     SYSTEM = "a part of the platform"
-    OPERATOR = "somebody with a shell on the machine"
+    OPERATOR = "a person with a shell on the machine"
 
 
 class System(StrEnum):

@@ -27,7 +27,7 @@ NOT_BY_TOKEN = "an owner is told who enters their workspace: log in with a brows
 
 
 def decide(principal: Principal | None, action: Action, resource: Resource = PLATFORM) -> Decision:
-    """None: nobody is logged in."""
+    """None: without a login."""
     rule = TABLE[action]
     if rule.subject is Subject.PUBLIC:
         return Decision(Effect.ALLOW, rule.about)
@@ -62,7 +62,7 @@ def _by_relation(principal: Principal, action: Action, resource: Resource) -> De
 
 
 def _why_outside(principal: Principal, resource: Resource, relation: Relation, *, told: bool) -> str | None:
-    """Why somebody who may otherwise enter does not. A program has no dashboard that scripts could act on."""
+    """Why a principal who may otherwise enter does not. A program has no dashboard that scripts could act on."""
     by_browser = principal.token_id is None
     if not resource.is_isolated and (relation is not Relation.OWNER or (by_browser and administers(principal.role))):
         return SHARED_ORIGIN
@@ -137,7 +137,7 @@ def administers(role: Role) -> bool:
 
 
 def grantable(role: Role) -> frozenset[Scope]:
-    """Scopes that a token of somebody with this role can have."""
+    """Scopes that a token of a person with this role can have."""
     return ALL_SCOPES if administers(role) else ALL_SCOPES - {Scope.ADMIN}
 
 
