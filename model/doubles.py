@@ -67,6 +67,7 @@ class Directory(str):
 
 class Runtime:
     name = "model"
+    node = "here"
 
     async def containers(self) -> Found[Container]:
         return Found({ID: CONTAINER} if await Ask("containers") else {})

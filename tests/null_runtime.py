@@ -26,6 +26,7 @@ BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 class NullRuntime:
     name = "null"
+    node = "here"
 
     def __init__(self) -> None:
         self.running: dict[str, Container] = {}

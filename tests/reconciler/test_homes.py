@@ -72,7 +72,7 @@ async def test_progress_ends_with_all_of_it_and_reaches_the_row(
     assert seen[-1] == (SIZE, SIZE)
 
     async with house.database.connection() as c:
-        await c.fetchrow(sql.begin, id_, Operation.STARTING, "op1", house.clock.now())
+        await c.fetchrow(sql.begin, id_, Operation.STARTING, "op1", house.clock.now(), "here")
         before = await c.fetchval("SELECT count(*) FROM events")
     begun = await house.service.get(MINA, id_)
     await house.controller._transitions.note_progress(begun, 5, 10)

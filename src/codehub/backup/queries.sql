@@ -53,3 +53,7 @@ ORDER BY id;
 -- name: rename_platform
 -- What comes back from a backup is another platform: it collects nothing in the old one's object store unasked.
 UPDATE platform SET id = gen_random_uuid()::text;
+
+-- name: forget_nodes
+-- The coordinator that starts next finds out which of these files it sees.
+UPDATE workspaces SET node = NULL WHERE node IS NOT NULL;

@@ -55,6 +55,7 @@ async def load(
     await migrate.migrate(url)
     async with store.connect(url) as c:
         await c.execute(store.sql.rename_platform)
+        await c.execute(store.sql.forget_nodes)
 
 
 def signing_key(file: pathlib.Path) -> str | None:

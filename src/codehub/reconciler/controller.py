@@ -66,7 +66,7 @@ class Controller:
         self._config = config
         self._nudge = nudge
         self._second_look = second_look
-        self._transitions = Transitions(lease, clock, config.max_retry)
+        self._transitions = Transitions(lease, clock, config.max_retry, runtime.node)
         self._setbacks = Setbacks(lease, clock, SETBACKS)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._under_way: dict[str, Operation] = {}
@@ -110,7 +110,7 @@ class Controller:
     async def _again_in(self) -> float:
         """When the next row wants attention: soon while anything moves, rarely when nothing does."""
         async with self._lease.database.connection() as c:
-            due: datetime | None = await c.fetchval(sql.next_due, self._setbacks.waiting())
+            due: datetime | None = await c.fetchval(sql.next_due, self._setbacks.waiting(), self._runtime.node)
         wait = (due - self._clock.now()).total_seconds() if due else self._config.idle_interval
         return min(max(wait, self._config.active_interval), self._config.idle_interval)
 
@@ -126,14 +126,14 @@ class Controller:
         running = [*look.containers, *look.containers.unreadable]
         async with self._lease.database.connection() as c:
             await self._setbacks.load(c)
-            now, aside = self._clock.now(), self._setbacks.waiting()
+            now, aside, node = self._clock.now(), self._setbacks.waiting(), self._runtime.node
             for statement, args in (
-                (sql.due_to_run, (now, aside, ROWS_PER_TICK)),
-                (sql.due_deleted, (now, aside, ROWS_PER_TICK)),
-                (sql.due_to_sleep, (now, aside, ROWS_PER_TICK)),
-                (sql.lost_containers, (running, aside, ROWS_PER_TICK)),
-                (sql.not_running, (running, aside)),
-                (sql.sweep, (self._swept, aside, SWEEP_PER_TICK)),
+                (sql.due_to_run, (now, aside, ROWS_PER_TICK, node)),
+                (sql.due_deleted, (now, aside, ROWS_PER_TICK, node)),
+                (sql.due_to_sleep, (now, aside, ROWS_PER_TICK, node)),
+                (sql.lost_containers, (running, aside, ROWS_PER_TICK, node)),
+                (sql.not_running, (running, aside, node)),
+                (sql.sweep, (self._swept, aside, SWEEP_PER_TICK, node)),
             ):
                 found = await store.query(c, statement, *args)
                 look.candidates.update((w.id, w) for w in found if w.id not in busy)

@@ -67,7 +67,7 @@ class Operations:
         self._clock = clock
         self._config = config
         self._provide = provide  # what a workspace is given at its start, beside what its template says
-        self._transitions = Transitions(lease, clock, config.max_retry)
+        self._transitions = Transitions(lease, clock, config.max_retry, runtime.node)
 
     def start_seconds(self, w: Workspace) -> float:
         template = self._templates.find(w.template)

@@ -19,15 +19,16 @@ Gone = history.IdeEnded | history.IdeGone
 
 
 class Transitions:
-    def __init__(self, lease: Lease, clock: Clock, max_retry: int) -> None:
+    def __init__(self, lease: Lease, clock: Clock, max_retry: int, node: str) -> None:
         self._lease = lease
         self._clock = clock
         self._max_retry = max_retry
+        self._node = node  # of the runtime that makes volumes for us
 
     async def begin(self, c: Connection, w: Workspace, operation: Operation, plan: str, op_id: str) -> Workspace:
         """A new operation has its id in the database before its first effect."""
         now = self._clock.now()
-        begun = await store.update(c, sql.begin, w.id, operation, op_id, now)
+        begun = await store.update(c, sql.begin, w.id, operation, op_id, now, self._node)
         assert begun  # noqa: S101 (the row is locked and had none)
         await store.note(c, w.id, now, Change(ACTOR, history.OperationBegun(operation, plan, op_id), w.phase))
         return begun
@@ -164,6 +165,7 @@ class Transitions:
             now,
             *(w.operation, w.op_id),
             failure.error_info["error_count"] if failure else w.failures if failures is None else failures,
+            self._node,
         )
         assert saved  # noqa: S101 (the row is locked)
         if failure is None and rules.plan(saved)[0] is Operation.NONE:

@@ -110,7 +110,7 @@ async def _trash(finder: Finder, now: datetime) -> list[tuple[str, datetime, str
     """What lies in the trash, with the time when it goes."""
     kept = timedelta(seconds=finder.config.trash_seconds)
     async with finder.database.connection() as c:
-        found = await c.fetch(sql.trash_due, now + timedelta(days=36500), [], gc.AT_ONCE)
+        found = await c.fetch(sql.trash_due, now + timedelta(days=36500), [], gc.AT_ONCE, finder.runtime.node)
     return [
         (r["id"], now if r["purge"] else r["deleted_at"] + kept, "purged" if r["purge"] else "deleted, in the trash")
         for r in found

@@ -51,7 +51,7 @@ SELECT id FROM platform;
 -- name: trash_due
 SELECT id, purge, deleted_at FROM workspaces
 WHERE deleted_at IS NOT NULL AND emptied_at IS NULL AND observed_status = 'DELETED' AND operation = 'NONE'
-  AND (purge OR deleted_at <= $1) AND NOT (id = ANY ($2::text[]))
+  AND (purge OR deleted_at <= $1) AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
 ORDER BY deleted_at LIMIT $3;
 
 -- name: expire
@@ -67,7 +67,7 @@ DELETE FROM restore_points WHERE workspace_id = $1;
 -- name: emptied
 UPDATE workspaces
 SET emptied_at = $2, updated_at = $2, archive_key = NULL, restore_from = NULL, volume_generation = NULL,
-    volume_parked = false, disk_bytes = NULL
+    volume_parked = false, disk_bytes = NULL, node = NULL
 WHERE id = $1 AND purge AND observed_status = 'DELETED' AND operation = 'NONE'
 RETURNING id;
 

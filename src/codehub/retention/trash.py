@@ -38,7 +38,7 @@ class Trash:
         before = self._clock.now() - timedelta(seconds=self._finder.config.trash_seconds)
         async with self._lease.database.connection() as c:
             await self._setbacks.load(c)
-            found = await c.fetch(sql.trash_due, before, self._setbacks.waiting(), PER_TICK)
+            found = await c.fetch(sql.trash_due, before, self._setbacks.waiting(), PER_TICK, self._finder.runtime.node)
             due = [(row["id"], row["purge"]) for row in found]
         emptied = failed = 0
         for id_, purged in due:

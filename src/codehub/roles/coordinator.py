@@ -24,6 +24,7 @@ async def run(settings: Settings, clock: Clock) -> None:
     async with database.connection() as c:
         await migrate.require_current(c)
     coordinator = Coordinator(settings, clock)
+    await coordinator.require_sight(database)
     listener = Listener(storage.database_url, clock)
     listener.subscribe(WISHES, coordinator.wake)
     listener.subscribe(COLLECT, coordinator.collect)

@@ -128,6 +128,11 @@ class IsolationUnavailableError(RuntimeFailureError):
 class Runtime(Protocol):
     name: str
 
+    @property
+    def node(self) -> str:
+        """What this runtime sees: one machine, or a whole cluster. Others' workspaces are none of its business."""
+        ...
+
     async def containers(self) -> Found[Container]:
         """All that exist now, in one look. Costs by how many run, not by how many workspaces there are."""
         ...

@@ -20,6 +20,7 @@ from codehub.runtimes import (
     lifecycle,
     limits,
     logs,
+    nodes,
     records,
     sandbox,
     workload,
@@ -65,9 +66,17 @@ class ProcessRuntime:
         self._account = account
         self._clock = clock
         self._threads = Threads()
+        self._node: str | None = None
         self._volumes = Volumes(self._layout, config.uid_base if self._as_root else None)
         self._setting: workload.Setting | None = None
         self._groups: cgroups.Groups | None = None
+
+    @property
+    def node(self) -> str:
+        """Of this data directory: what lies below another one cannot be seen from here."""
+        if self._node is None:
+            self._node = nodes.node_of(self._layout.data_dir)
+        return self._node
 
     async def containers(self) -> Found[Container]:
         return await self._threads.run(OBSERVE, records.read_all, self._layout)

@@ -12,8 +12,10 @@ from codehub.auth.signing import Signer
 from codehub.clock import Clock
 from codehub.coordinator.driver import Driver, Loop
 from codehub.coordinator.leader import Lease
+from codehub.db import Database
 from codehub.db.redis import open_redis
 from codehub.embedded.datadir import DataDir
+from codehub.reconciler import sight
 from codehub.reconciler.controller import Controller
 from codehub.reconciler.homes import Homes
 from codehub.reconciler.idle_recheck import ByActivity
@@ -51,6 +53,9 @@ class Coordinator:
         assert storage.redis_url  # noqa: S101 (checked by `run`)
         self._redis = open_redis(storage.redis_url)
         self._driver: Driver | None = None
+
+    async def require_sight(self, database: Database) -> None:
+        await sight.require(database, self._runtime)
 
     async def work(self, lease: Lease) -> None:
         boot = BOOT_ID.read_text(encoding="ascii").strip()

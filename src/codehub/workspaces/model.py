@@ -143,6 +143,7 @@ class Workspace:
     keep_awake_reason: str | None = None
     restore_from: str | None = None  # the archive to go back to
     emptied_at: datetime | None = None  # nothing of it is left, also not in the trash
+    node: str | None = None  # where its files are; None: nowhere, or not known yet
 
 
 @dataclass(frozen=True)

@@ -110,18 +110,19 @@ FROM workspace_history WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMI
 -- name: due_to_run
 -- What is under way, and what is to run. Apart from the rest: thousands that are to be stored away are in no one's way.
 SELECT * FROM workspaces
-WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[]))
+WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
   AND (operation <> 'NONE' OR (desired_state = 'RUNNING' AND deleted_at IS NULL))
 ORDER BY attention_at, desired_at LIMIT $3;
 
 -- name: due_deleted
 SELECT * FROM workspaces
-WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[])) AND operation = 'NONE' AND deleted_at IS NOT NULL
+WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
+  AND operation = 'NONE' AND deleted_at IS NOT NULL
 ORDER BY attention_at, desired_at LIMIT $3;
 
 -- name: due_to_sleep
 SELECT * FROM workspaces
-WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[]))
+WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
   AND operation = 'NONE' AND desired_state <> 'RUNNING' AND deleted_at IS NULL
 ORDER BY attention_at, desired_at LIMIT $3;
 
@@ -129,12 +130,14 @@ ORDER BY attention_at, desired_at LIMIT $3;
 -- Rows that say RUNNING although no such container was seen.
 SELECT * FROM workspaces
 WHERE observed_status = 'RUNNING' AND operation = 'NONE' AND NOT (id = ANY ($1::text[])) AND NOT (id = ANY ($2::text[]))
+  AND coalesce(node, $4) = $4
 LIMIT $3;
 
 -- name: not_running
 -- Of these containers' workspaces, those whose row does not expect one.
 SELECT * FROM workspaces
-WHERE id = ANY ($1::text[]) AND NOT (id = ANY ($2::text[])) AND observed_status <> 'RUNNING' AND operation = 'NONE';
+WHERE id = ANY ($1::text[]) AND NOT (id = ANY ($2::text[])) AND observed_status <> 'RUNNING' AND operation = 'NONE'
+  AND coalesce(node, $3) = $3;
 
 -- name: known
 SELECT id FROM workspaces WHERE id = ANY ($1::text[]);
@@ -143,12 +146,23 @@ SELECT id FROM workspaces WHERE id = ANY ($1::text[]);
 -- A rotating look at sleeping volumes, a bounded number at a time.
 SELECT * FROM workspaces
 WHERE observed_status = 'STANDBY' AND operation = 'NONE' AND health_status = 'OK' AND id > $1
-  AND NOT (id = ANY ($2::text[]))
+  AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
 ORDER BY id LIMIT $3;
+
+-- name: without_node
+-- Of which it is not known where their files are: rows of an earlier version, or of a backup.
+SELECT id, volume_generation FROM workspaces WHERE node IS NULL AND volume_generation IS NOT NULL ORDER BY id;
+
+-- name: claim
+UPDATE workspaces SET node = $1 WHERE id = ANY ($2::text[]) AND node IS NULL;
+
+-- name: elsewhere
+SELECT count(*) FROM workspaces WHERE node <> $1;
 
 -- name: begin
 UPDATE workspaces
 SET operation = $2, op_id = $3, op_started_at = $4, updated_at = $4, attention_at = $4, progress = NULL,
+    node = CASE WHEN $2 IN ('PROVISIONING', 'RESTORING') THEN $5 ELSE node END,
     archive_key = CASE WHEN $2 = 'RESTORING' THEN coalesce(restore_from, archive_key) ELSE archive_key END,
     restore_from = CASE WHEN $2 = 'RESTORING' THEN NULL ELSE restore_from END
 WHERE id = $1 AND operation = 'NONE'
@@ -159,7 +173,8 @@ RETURNING *;
 UPDATE workspaces
 SET observed_status = $2, operation = $3, health_status = $4, error_info = $5, volume_generation = $6,
     volume_parked = $7, address = $8, progress = CASE WHEN $3 = 'NONE' THEN NULL ELSE progress END,
-    attention_at = $9, updated_at = $10, failures = $13
+    attention_at = $9, updated_at = $10, failures = $13,
+    node = CASE WHEN $6::text IS NULL THEN NULL ELSE coalesce(node, $14) END
 WHERE id = $1 AND operation = $11 AND op_id IS NOT DISTINCT FROM $12
 RETURNING *;
 
@@ -204,7 +219,8 @@ RETURNING *;
 UPDATE workspaces SET attention_at = NULL WHERE id = $1 RETURNING *;
 
 -- name: next_due
-SELECT min(attention_at) FROM workspaces WHERE attention_at IS NOT NULL AND NOT (id = ANY ($1::text[]));
+SELECT min(attention_at) FROM workspaces WHERE attention_at IS NOT NULL AND NOT (id = ANY ($1::text[]))
+  AND coalesce(node, $2) = $2;
 
 -- name: owner_is_active
 SELECT deactivated_at IS NULL FROM users WHERE name = $1;
