@@ -49,11 +49,11 @@ def test_every_command_says_what_it_does_and_every_option_what_it_means(commands
 
 @pytest.mark.parametrize("asked", ["serve", "doctor", "backup"])
 def test_a_command_that_is_asked_for_is_found_and_no_other_is_loaded(asked: str) -> None:
-    others = sorted({module for module, _, _ in cli.BROUGHT.values()} - {cli.BROUGHT.get(asked, ("",))[0]})
+    others = sorted({module for module, _, _ in cli.LAZY_COMMANDS.values()} - {cli.LAZY_COMMANDS.get(asked, ("",))[0]})
     look = f"import sys; from codehub import cli; cli.add_commands({asked!r}); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
     assert not set(others).intersection(loaded)
-    assert asked not in cli.BROUGHT or cli.BROUGHT[asked][0] in loaded
+    assert asked not in cli.LAZY_COMMANDS or cli.LAZY_COMMANDS[asked][0] in loaded
 
 
 def test_a_wrong_word_is_told_with_where_to_look() -> None:

@@ -1,25 +1,27 @@
 """The command line. Composes the commands of all capabilities; turns errors into one line and an exit code.
 
-Everything heavy is imported where it is used: a role starts with its own weight only.
+Everything heavy is imported where it is used: a role starts with its own weight only. Every command but the roles has
+`--json`: one document on standard output, errors as problems (RFC 9457) on standard error.
 """
 
-import asyncio
 import contextlib
 import functools
 import gc
 import importlib
+import io
 import os
 import pathlib
+import socket
 import sys
 from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
-import uvloop
 
-from codehub import __version__, logs
+from codehub import __version__
 from codehub import settings as config
 from codehub.clock import SystemClock
+from codehub.command import output, temporary
 from codehub.errors import CodeHubError
 from codehub.settings import Settings
 from codehub.startup import allow_many_connections, load_settings
@@ -42,7 +44,7 @@ LOADED_ONCE = (
     "codehub.startup_message",
     "codehub.roles.api",
 )
-BROUGHT = {  # by capabilities; loaded when asked for
+LAZY_COMMANDS = {  # of capabilities; loaded when asked for
     "backup": ("codehub.backup.cli", "backup", OPERATE),
     "restore": ("codehub.backup.cli", "restore", OPERATE),
     "doctor": ("codehub.doctor.cli", "doctor", OPERATE),
@@ -55,9 +57,14 @@ BROUGHT = {  # by capabilities; loaded when asked for
 
 def main() -> None:
     gc.disable()  # until `load_settings`: nothing of what is loaded can be garbage
-    add_commands("".join(sys.argv[1:2]))
+    words = sys.argv[1:]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the terminal has no letters for is shown by its number
+            stream.reconfigure(errors="backslashreplace")
+    output.as_json = "--json" in words[: words.index("--") if "--" in words else None]
     try:
-        _saying_errors(app)
+        add_commands("".join(words[:1]))
+        _saying_errors(_run_for_programs if output.as_json else app)
     except SystemExit as e:
         _leave(e.code if isinstance(e.code, int) else int(e.code is not None))
     _leave(0)
@@ -71,14 +78,34 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _saying_errors(work: Callable[..., None], *arguments: object) -> None:
+def _saying_errors(work: Callable[..., None], **arguments: object) -> None:
     try:
-        work(*arguments)
+        work(**arguments)
     except CodeHubError as e:
-        sys.stderr.writelines(f"codehub: {line}\n" for line in logs.redact_text(e.detail).splitlines())
+        output.failure(e)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+class _UsageError(CodeHubError):
+    code = "USAGE"
+    status = 400
+    title = "The command line is not valid"
+
+
+def _run_for_programs() -> None:
+    """As `app` does, but what is wrong with the words is a problem, too."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.Abort:
+        sys.exit(1)
+    except Exception as e:
+        if not hasattr(e, "format_message"):
+            raise
+        output.failure(_UsageError(e.format_message()))
+        sys.exit(getattr(e, "exit_code", 2))
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 @app.callback(invoke_without_command=True)
@@ -102,7 +129,9 @@ def serve(
     `CODEHUB_DATA_DIR`. Stop it with Ctrl-C: everything is stopped in order, but workspaces go on running. On a terminal
     it says what matters; the log in the data directory (`log/codehub.log`) has everything.
     """
-    from codehub.embedded.datadir import DataDir  # noqa: PLC0415 (roles import their own weight only)
+    import asyncio  # noqa: PLC0415 (roles import their own weight only)
+
+    from codehub.embedded.datadir import DataDir  # noqa: PLC0415
     from codehub.embedded.servers import Urls  # noqa: PLC0415
     from codehub.supervisor import preflight  # noqa: PLC0415
     from codehub.supervisor import serve as supervisor  # noqa: PLC0415
@@ -127,15 +156,17 @@ def serve(
 
 
 @app.command(rich_help_panel=RUN)
-def api(fd: FD = None) -> None:
+def api(fd: FD = None, operator_fd: FD = None) -> None:
     """Run only the API and pages, on CODEHUB_HOST and CODEHUB_PORT. Any number of these may run."""
+    import uvloop  # noqa: PLC0415
+
     from codehub.roles import api as role  # noqa: PLC0415
     from codehub.supervisor.listeners import inherited, open_sockets  # noqa: PLC0415
 
     settings = load_settings("api")
     allow_many_connections()
     listeners = inherited(fd) if fd else open_sockets(settings)
-    uvloop.run(role.run(settings, SystemClock(), listeners))
+    uvloop.run(role.run(settings, SystemClock(), listeners, inherited(operator_fd or ())))
 
 
 @app.command(rich_help_panel=RUN)
@@ -161,6 +192,8 @@ def proxy(
 @app.command(rich_help_panel=RUN)
 def coordinator() -> None:
     """Run only the background loops. Any number of these may run; one leads, the others stand by."""
+    import uvloop  # noqa: PLC0415
+
     from codehub.roles import coordinator as role  # noqa: PLC0415
 
     settings = load_settings("coordinator")
@@ -170,15 +203,15 @@ def coordinator() -> None:
 @app.command(rich_help_panel=OPERATE)
 def migrate() -> None:
     """Bring the database's schema up to date. Safe to run from several places at once."""
-    from codehub.command import with_servers  # noqa: PLC0415
+    from codehub.command.servers import with_servers  # noqa: PLC0415
     from codehub.db import migrate as migrations  # noqa: PLC0415
     from codehub.embedded.servers import Urls  # noqa: PLC0415
 
     async def work(_settings: Settings, urls: Urls) -> None:
         applied = await migrations.migrate(urls.database)
-        for migration in applied:
-            typer.echo(f"applied {migration.version:04} {migration.name}")
-        typer.echo("The database is up to date.")
+        lines = [f"applied {migration.version:04} {migration.name}" for migration in applied]
+        done = [{"version": migration.version, "name": migration.name} for migration in applied]
+        output.say("\n".join([*lines, "The database is up to date."]), {"applied": done})
 
     with_servers(work)
 
@@ -189,9 +222,13 @@ def settings() -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table("Setting", "Default", "Meaning", box=None, pad_edge=False)
-    for row in config.describe():
-        table.add_row(*row)
+    rows = [dict(zip(("name", "default", "meaning"), row, strict=True)) for row in config.describe()]
+    if output.as_json:
+        output.document({"items": rows})
+        return
+    table = Table("Setting", "Default", "Meaning", box=None, pad_edge=False)  # which folds long lines
+    for row in rows:
+        table.add_row(*row.values())
     Console().print(table)
 
 
@@ -206,7 +243,7 @@ def hold(
     if "--" in sys.argv:
         raise typer.Exit(holding.run(words, reason, sys.stderr.write))
     until = holding.ask(holding.seconds_of("".join(words)), reason)
-    typer.echo(f"Stays awake until {until.astimezone():%Y-%m-%d %H:%M}.")
+    output.say(f"Stays awake until {output.when(until)}.", {"until": until.isoformat()})
 
 
 ide = typer.Typer(help="IDEs that do not come with the package.", no_args_is_help=True)
@@ -217,11 +254,14 @@ def ide_install(
     name: Annotated[str, typer.Argument(help="What to install: code-server.")],
 ) -> None:
     """Install an IDE below the data directory, where templates find it. Takes some minutes; can be repeated."""
+    import asyncio  # noqa: PLC0415
+
     from codehub.runtimes.ide_install import install  # noqa: PLC0415
 
     settings = load_settings("cli")
-    where = asyncio.run(install(name, settings.storage.data_dir, typer.echo))
-    typer.echo(f"Installed: {where}")
+    progress = functools.partial(typer.echo, err=output.as_json)
+    where = asyncio.run(install(name, settings.storage.data_dir, progress))
+    output.say(f"Installed: {where}", {"name": name, "path": str(where)})
 
 
 app.add_typer(ide, name="ide", rich_help_panel=OPERATE)
@@ -229,13 +269,34 @@ app.add_typer(ide, name="ide", rich_help_panel=OPERATE)
 
 def add_commands(asked: str) -> None:
     """What capabilities bring along: the one that is asked for; all of them for whoever looks for help."""
+    temporary.serve = _serve_for_command
     own = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
-    if asked in own | {"--version"}:
-        return
-    for name in [asked] if asked in BROUGHT else BROUGHT:
-        module, thing, panel = BROUGHT[name]
-        command = getattr(importlib.import_module(module), thing)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=panel)
-        else:
-            app.command(name, rich_help_panel=panel)(command)
+    if asked not in own | {"--version"}:
+        for name in [asked] if asked in LAZY_COMMANDS else LAZY_COMMANDS:
+            module, thing, panel = LAZY_COMMANDS[name]
+            command = getattr(importlib.import_module(module), thing)
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, name=name, rich_help_panel=panel)
+            else:
+                app.command(name, rich_help_panel=panel)(command)
+    _add_json(app)
+
+
+def _add_json(group: typer.Typer) -> None:
+    """Every command has it but the roles, which end with no result."""
+    for command in group.registered_commands:
+        if command.callback and command.rich_help_panel != RUN:
+            command.callback = output.with_json(command.callback)
+    for below in group.registered_groups:
+        if below.typer_instance:
+            _add_json(below.typer_instance)
+
+
+def _serve_for_command(
+    settings: Settings, listener: socket.socket, caller: socket.socket, ready: Callable[[], None]
+) -> None:
+    import uvloop  # noqa: PLC0415
+
+    from codehub.roles.api import run_for_command  # noqa: PLC0415
+
+    uvloop.run(run_for_command(settings, SystemClock(), listener, caller, ready))

@@ -34,3 +34,7 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    def pause(self, seconds: float) -> None:
+        """For commands, which do one thing at a time."""
+        time.sleep(seconds)

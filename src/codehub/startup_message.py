@@ -10,8 +10,8 @@ from typing import TextIO
 
 from codehub.auth.service import LoginLink
 from codehub.clock import SystemClock
-from codehub.command import operator, resolve
-from codehub.embedded.servers import Urls
+from codehub.command import operator
+from codehub.embedded.servers import Urls, resolve
 from codehub.invocation import command
 from codehub.runtimes import records
 from codehub.runtimes.layout import Layout

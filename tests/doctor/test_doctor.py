@@ -21,6 +21,7 @@ import typer
 from typer.testing import CliRunner
 
 from codehub import invocation
+from codehub.command import output
 from codehub.db import Database
 from codehub.doctor.cli import doctor
 from codehub.doctor.service import BOUND_SECONDS
@@ -29,7 +30,7 @@ from tests.platform import CODEHUB, clean_environment, codehub, running
 Check = dict[str, str]
 SECRET = "hunter2hunter2"
 COMMAND = typer.Typer()
-COMMAND.command()(doctor)
+COMMAND.command()(output.with_json(doctor))
 
 
 def examine(

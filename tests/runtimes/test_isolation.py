@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from codehub.embedded.datadir import DataDir
 from codehub.runtimes import connect, records
 from codehub.runtimes.base import IsolationUnavailableError
 from codehub.runtimes.layout import Layout
@@ -87,6 +88,26 @@ async def test_the_databases_and_redis_sockets_can_not_be_reached(neighbours: Ne
     for path in (database, redis):
         assert pathlib.Path(path).is_socket()
     assert await neighbours.alice_sees(TRY_SOCKETS, database, redis) == ""
+
+
+async def test_the_operators_socket_can_not_be_reached(neighbours: Neighbours) -> None:
+    """Who gets there may do everything; an ordinary user's workspaces have the very account that it lets in."""
+    path = DataDir(neighbours.data_dir).operator_socket
+    path.parent.mkdir(mode=0o700, parents=True)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(path))
+        door.listen()
+        door.setblocking(False)
+        roots = [
+            f"/proc/{pid}/{place}" for pid in ("1", "self", os.getpid(), os.getppid()) for place in ("root", "cwd")
+        ]
+        tried = [str(path), *(f"{root}{path}" for root in roots), f"\0{path}", "run/operator/api.sock"]
+        script = TRY_SOCKETS.replace("sys.argv[1:]", repr(tried))
+        assert await neighbours.alice_sees(script) == ""
+        with pytest.raises(BlockingIOError):
+            door.accept()
+        with socket.socket(socket.AF_UNIX) as ours:
+            ours.connect(str(path))  # it is there
 
 
 async def test_the_data_directory_can_not_be_seen(neighbours: Neighbours) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from codehub.db import Database
-from codehub.errors import CodeHubError, NotFoundError
-from codehub.policy.model import ALL_SCOPES, Principal, Role
+from codehub.errors import CodeHubError, ForbiddenError, InvalidRequestError, NotFoundError
+from codehub.policy.model import ALL_SCOPES, Principal, Role, operator
 from codehub.settings import LimitsConfig
 from codehub.templates.model import Template
 from codehub.workspaces.admission import Refused, admitted
@@ -227,3 +227,36 @@ async def test_only_what_is_named_changes(database: Database, clock: ManualClock
     assert (changed.name, changed.standby_ttl_seconds, changed.keep_awake_until) == ("week 3", 60, until)
     changed = await s.change(MINA, w.id, Details(standby_ttl_seconds=None))
     assert (changed.name, changed.standby_ttl_seconds, changed.archive_ttl_seconds) == ("week 3", None, 120)
+
+
+async def test_only_an_admin_creates_for_another_and_the_others_limit_of_running_ones_counts(
+    database: Database, clock: ManualClock
+) -> None:
+    s = await service(database, clock, max_running_per_user=1)
+    mine = NewWorkspace("lab", "t", Desired.RUNNING, owner="mina")
+    with pytest.raises(ForbiddenError):
+        await s.create(JOON, mine)
+    made = admitted(await s.create(ADMIN, mine))
+    assert (made.owner, made.desired_by) == ("mina", DesiredBy.ADMIN)
+    assert [entry.actor for entry in await s.history(MINA, made.id, before=2**62, limit=5)] == ["admin"]
+    assert isinstance(await s.create(ADMIN, mine), Refused)
+    assert admitted(await s.create(MINA, NewWorkspace("own", "t", Desired.STANDBY, owner="mina"))).owner == "mina"
+    with pytest.raises(InvalidRequestError, match="the person it is for"):
+        await s.create(operator("root"), new())
+    for nobody in ("no-such-person", "../users", ""):
+        with pytest.raises(NotFoundError, match="no such user"):
+            await s.create(ADMIN, NewWorkspace("lab", "t", Desired.STANDBY, owner=nobody or "-"))
+
+
+async def test_workspaces_are_found_by_their_name(database: Database, clock: ManualClock) -> None:
+    s = await service(database, clock)
+    for caller, name in ((MINA, "실습"), (JOON, "실습"), (MINA, "lab")):
+        await s.create(caller, new(name, Desired.STANDBY))
+    start = (clock.now() - timedelta(days=1), "")
+
+    async def owners(caller: Principal, name: str) -> list[str]:
+        return sorted(w.owner for w in await s.page(caller, Filters(name=name), after=start, limit=9))
+
+    assert await owners(ADMIN, "실습") == ["joon", "mina"]
+    assert await owners(MINA, "실습") == ["mina"]
+    assert await owners(JOON, "lab") == []

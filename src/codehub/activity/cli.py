@@ -1,14 +1,7 @@
-"""`codehub workspace why`: what the activity of a workspace says, for whoever may run commands on the machine."""
+"""`codehub workspace why`: what the activity of a workspace says, by the API."""
 
-import os
-
-import typer
-from rich.console import Console
-from rich.table import Table
-
-from codehub.command import operator, with_services
-from codehub.i18n import idleness, locales
-from codehub.web.services import Services
+from codehub.command import output
+from codehub.command.client import connected
 from codehub.workspaces import cli
 from codehub.workspaces.points_cli import app as workspaces
 
@@ -16,18 +9,15 @@ from codehub.workspaces.points_cli import app as workspaces
 @workspaces.command("why")
 def why(which: cli.WHICH) -> None:
     """Why it sleeps, or does not, and when it will."""
-
-    async def work(services: Services) -> None:
-        w = await cli.find(services, which)
-        found = await services.activity.explain(operator(), w.id)
-        said = idleness.sentence(locales.of_shell(os.environ), found.reason.code, found.reason.data)
-        typer.echo(f"{w.name} ({w.id}) is {w.phase}: {said}.")
-        if found.sleeps_at:
-            typer.echo(f"If nothing happens it sleeps at {found.sleeps_at:%Y-%m-%d %H:%M:%S} UTC.")
-        table = Table("Seen", "Times", "", box=None, pad_edge=False)
-        for kinds, what in ((found.seen.counted, "counted"), (found.seen.ignored, "ignored")):
-            for kind, count in kinds.items():
-                table.add_row(kind, str(count), what)
-        Console().print(table)
-
-    with_services(work)
+    with connected() as api:
+        w = cli.find(api, which)
+        found = api.get("workspaces", w["id"], "activity")
+    if output.as_json:
+        output.document(found)
+        return
+    output.say(f"{cli.called(w)} is {w['phase']}: {found['reason']}.", found)
+    if found["sleeps_at"]:
+        output.say(f"If nothing happens it sleeps at {output.when(found['sleeps_at'], seconds=True)}.", found)
+    rows = [(kind, str(count), what) for what in ("counted", "ignored") for kind, count in found[what].items()]
+    if rows:
+        output.table(("Seen", "Times", ""), rows, found)

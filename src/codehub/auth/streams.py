@@ -15,11 +15,12 @@ from codehub import logs, metrics
 from codehub.auth import store
 from codehub.clock import Clock
 from codehub.db import Database
-from codehub.policy.model import Principal, Role
+from codehub.policy.model import OPERATOR_KEY, Principal, Role
 
 log = logs.get()
 LOOK_SECONDS = 2.0
 FROM_THE_ENVIRONMENT = "environment"  # the id of CODEHUB_ADMIN_TOKEN, which stands as long as the process
+LASTING = {FROM_THE_ENVIRONMENT, OPERATOR_KEY}
 
 
 @dataclass(eq=False)
@@ -95,10 +96,10 @@ class OpenStreams:
 
     async def _look(self) -> None:
         looked_at = self._due()
-        keys = {stream.key for stream in looked_at if stream.key != FROM_THE_ENVIRONMENT}
+        keys = {stream.key for stream in looked_at} - LASTING
         async with self._database.connection() as c:
             standing = await store.standing(c, keys, self._clock.now()) if keys else {}
-        standing[FROM_THE_ENVIRONMENT] = Role.ADMIN
+        standing |= dict.fromkeys(LASTING, Role.ADMIN)
         for stream in looked_at:
             if standing.get(stream.key) is not stream.role:
                 stream.ended.set()

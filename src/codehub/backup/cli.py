@@ -4,7 +4,7 @@ import contextlib
 import os
 import pathlib
 import signal
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,8 @@ from codehub.backup.homes import Files
 from codehub.backup.model import Manifest
 from codehub.backup.progress import Meter
 from codehub.clock import SystemClock
-from codehub.command import with_servers
+from codehub.command import output
+from codehub.command.servers import with_servers
 from codehub.embedded.datadir import DataDir, InUseError
 from codehub.embedded.servers import Urls
 from codehub.errors import StartError
@@ -60,10 +61,10 @@ def backup(
         rows = sum(table.rows for table in made.tables)
         count = sum(name.endswith(f"/{DATA_NAME}") for name in made.members)
         people = f"{len(made.homes)} homes, {count} archives" if files else "no homes or archives"
-        typer.echo(f"{file}: {len(made.tables)} tables, {rows:,} rows, {people}, {_size(file.stat().st_size)}")
+        lines = [f"{file}: {len(made.tables)} tables, {rows:,} rows, {people}, {_size(file.stat().st_size)}"]
         if in_use := sum(home.in_use for home in made.homes):
-            typer.echo(f"{in_use} of the homes were in use: their files are not all of one moment.")
-        _report_motion(made)
+            lines.append(f"{in_use} of the homes were in use: their files are not all of one moment.")
+        output.say("\n".join([*lines, *_motion(made)]), {"file": str(file), **_contents(made)})
 
     with_servers(work)
 
@@ -90,7 +91,7 @@ def restore(
             files = _files(settings)
             await restoring.load(urls.database, file, manifest, replace=replace, meter=meter, files=files)
         note = signing_key.put_back(settings, restoring.signing_key(file))
-        _report(manifest, note)
+        output.say("\n".join(_report(manifest, note)), {"file": str(file), "note": note, **_contents(manifest)})
 
     with_servers(work)
 
@@ -111,30 +112,44 @@ def _refuse_while_serving(settings: Settings) -> None:
         raise StartError(f"CodeHub is running on {data.root}: stop it first, then restore") from e
 
 
-def _report(manifest: Manifest, note: str) -> None:
+def _contents(manifest: Manifest) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "created_at": manifest.created_at.isoformat(),
+        "tables": {table.name: table.rows for table in manifest.tables},
+        "homes": [home.workspace_id for home in manifest.homes if not home.missing],
+        "in_motion": [home.workspace_id for home in manifest.homes if home.moved],
+        "missing_homes": [home.workspace_id for home in manifest.homes if home.missing],
+        "missing_archives": list(manifest.missing_archives),
+    }
+
+
+def _report(manifest: Manifest, note: str) -> list[str]:
     """Every line was compared with the backup, by count and by content, before it was committed."""
     width = max(len(table.name) for table in manifest.tables)
-    for table in manifest.tables:
-        typer.echo(f"{table.name:{width}}  {table.rows:>9,} {'row ' if table.rows == 1 else 'rows'}  ✓")
+    lines = [
+        f"{table.name:{width}}  {table.rows:>9,} {'row ' if table.rows == 1 else 'rows'}  ✓"
+        for table in manifest.tables
+    ]
     if manifest.homes:
         back = sum(not home.missing for home in manifest.homes)
-        typer.echo(f"{back} homes and all archives are back, each checked to the last byte.")
-        _report_motion(manifest)
-    typer.echo(note)
-    typer.echo(f"Restored the backup of {manifest.created_at:%Y-%m-%d %H:%M} UTC. Start with: codehub serve")
+        lines += [f"{back} homes and all archives are back, each checked to the last byte.", *_motion(manifest)]
+    at = output.when(manifest.created_at)
+    return [*lines, note, f"Restored the backup of {at}. Start with: codehub serve"]
 
 
-def _report_motion(manifest: Manifest) -> None:
+def _motion(manifest: Manifest) -> list[str]:
     """What people did to their files while the backup was made, a few names of each home."""
+    lines = []
     for home in manifest.homes:
         if home.missing:
-            typer.echo(f"home {home.workspace_id}: destroyed while the backup was made; nothing of it is in there.")
+            lines.append(f"home {home.workspace_id}: destroyed while the backup was made; nothing of it is in there.")
         elif home.moved:
             few = "; ".join(home.moved_names[:NAMED])
             more = " …" if home.moved > NAMED else ""
-            typer.echo(f"home {home.workspace_id}: in motion, {home.moved} entries as they were found: {few}{more}")
-    for key in manifest.missing_archives:
-        typer.echo(f"archive {key}: destroyed while the backup was made; it is not in there.")
+            lines.append(f"home {home.workspace_id}: in motion, {home.moved} entries as they were found: {few}{more}")
+    gone = "destroyed while the backup was made; it is not in there."
+    return [*lines, *(f"archive {key}: {gone}" for key in manifest.missing_archives)]
 
 
 def _stop_cleanly() -> None:

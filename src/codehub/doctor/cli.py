@@ -2,23 +2,20 @@
 
 import asyncio
 import dataclasses
-import json
 import os
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from codehub.command import output
 from codehub.doctor.model import Finding, Level
 from codehub.logs import redact_text
 
 SIGNS = {Level.OK: "[green]✓ ok[/]", Level.WARN: "[yellow]! warn[/]", Level.FAIL: "[red]✗ fail[/]"}
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object on standard output.")] = False,
-) -> None:
+def doctor() -> None:
     """Check everything a start depends on, and say what to do about it. Starts and changes nothing.
 
     Run it before the first start, and when something does not work; also beside a running CodeHub. Ends with 1 when
@@ -28,9 +25,8 @@ def doctor(
 
     findings = [_without_secrets(finding) for finding in asyncio.run(service.examine(os.environ))]
     failed = sum(finding.level is Level.FAIL for finding in findings)
-    if as_json:
-        checks = [dataclasses.asdict(finding) for finding in findings]
-        typer.echo(json.dumps({"ok": failed == 0, "checks": checks}, ensure_ascii=False, indent=2))
+    if output.as_json:
+        output.document({"ok": failed == 0, "checks": [dataclasses.asdict(finding) for finding in findings]})
     else:
         _print(findings, failed)
     if failed:

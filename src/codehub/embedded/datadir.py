@@ -61,6 +61,11 @@ class DataDir:
         return self.run / "api" / "api.sock"
 
     @property
+    def operator_socket(self) -> pathlib.Path:
+        """Where the API listens for commands of the operator. Not beside the front door's: nobody else gets near it."""
+        return self.run / "operator" / "api.sock"
+
+    @property
     def downloads_socket(self) -> pathlib.Path:
         """Where the coordinator gives homes to the API."""
         return self.api_socket.with_name("downloads.sock")
@@ -152,6 +157,7 @@ class DataDir:
             _own_folder(self.run, None, 0o711 if account else 0o700)
             _own_folder(self.secrets, None, 0o700)
             _own_folder(self.logs, None, 0o700)
+            _own_folder(self.operator_socket.parent, None, 0o700)
             for folder in ("pg", "redis", "api", "metrics"):
                 _own_folder(self.run / folder, account, 0o700)
         except OSError as e:

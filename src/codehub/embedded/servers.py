@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codehub import logs
 from codehub.clock import Clock, SystemClock
@@ -100,6 +100,13 @@ async def _problems(check: Awaitable[None]) -> list[str]:
     except StartError as e:
         return [e.detail]
     return []
+
+
+def resolve(settings: Settings, urls: Urls) -> Settings:
+    """The settings with everything that embedded use leaves open filled in."""
+    key = settings.auth.secret_key or DataDir(settings.storage.data_dir).secret("signing-key")
+    storage = replace(settings.storage, database_url=urls.database, redis_url=urls.redis)
+    return replace(settings, storage=storage, auth=replace(settings.auth, secret_key=key))
 
 
 @asynccontextmanager

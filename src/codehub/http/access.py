@@ -1,11 +1,13 @@
-"""Turns a request's cookie or bearer token into a `Principal`, and lets every route say which action it is.
+"""Turns a request's cookie, bearer token or door into a `Principal`, and lets every route say which action it is.
 
 A route of the API names its action by `may`, pages by `names` or by a dependency of their own (`web.dashboard`). A test
 reads them by `actions_of` and fails for a route without one.
 """
 
+import pwd
 from dataclasses import replace
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 from fastapi import Depends, Request
 from fastapi.routing import APIRoute
@@ -15,9 +17,14 @@ from codehub.errors import UnauthenticatedError
 from codehub.http import provide, rules
 from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
-from codehub.policy.model import CookieLogin, Origin, Principal
+from codehub.policy.model import CookieLogin, Origin, Principal, operator
 from codehub.rates import Rates
 from codehub.settings import Settings
+
+# Set by `web.operator_door` for what came through it; nothing that is sent can set it.
+OPERATOR_UID = "codehub.operator_uid"
+OPERATOR_NAME = "codehub-operator"  # a header that counts only there: under sudo, the person behind root
+LONGEST_NAME = 64
 
 
 class Authenticator(Protocol):
@@ -42,6 +49,8 @@ def origin_of(request: Request) -> Origin:
 
 async def visitor(request: Request) -> Principal | None:
     """Who is asking, if they say so. A bearer token goes before a cookie; a bad one is refused, not ignored."""
+    if OPERATOR_UID in request.scope:
+        return replace(operator(_operator_name(request)), request_id=request.state.request_id)
     authenticator = provide.get(request, Authenticator)
     authorization = request.headers.get("authorization")
     cookie = request.cookies.get(provide.get(request, Settings).session_cookie)
@@ -57,6 +66,18 @@ async def visitor(request: Request) -> Principal | None:
     else:
         return None
     return replace(caller, request_id=request.state.request_id, address=request.state.address)
+
+
+def _operator_name(request: Request) -> str:
+    """As they say themselves: root could be anybody. It is written into history, so it is one short word."""
+    said = unquote(request.headers.get(OPERATOR_NAME, ""))
+    if 0 < len(said) <= LONGEST_NAME and said.isprintable() and " " not in said:
+        return said
+    uid = request.scope[OPERATOR_UID]
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 async def require_login(request: Request, action: Action) -> Principal:

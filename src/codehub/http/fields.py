@@ -49,11 +49,10 @@ def _legible(value: str) -> str:
 
 
 Whole = BeforeValidator(_whole)
+Composed, Legible = BeforeValidator(_composed), AfterValidator(_legible)
+Pattern = Field(json_schema_extra={"pattern": names.PATTERN})
 # What people call something: one line, all of which is seen.
-Line = Annotated[
-    str,
-    BeforeValidator(_composed),
-    AfterValidator(_legible),
-    Field(json_schema_extra={"pattern": names.PATTERN}),
-]
+Line = Annotated[str, Composed, Legible, Pattern]
+# Of something that must have one.
+Name = Annotated[str, Field(min_length=1, max_length=100), Composed, Legible, Pattern]
 Moment = Annotated[AwareDatetime, BeforeValidator(_text), Field(json_schema_extra={"maxLength": LONGEST_MOMENT})]

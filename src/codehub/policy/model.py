@@ -75,6 +75,14 @@ def system(name: System) -> Principal:
     return Principal(name, Role.LEARNER, frozenset(), kind=Kind.SYSTEM)
 
 
+OPERATOR_KEY = "operator"  # in place of a token's id: what the operator opens stays open as long as the process
+
+
+def operator(name: str) -> Principal:
+    """Somebody with a shell on the machine, who may do everything; history and audit name them as who they are."""
+    return Principal(f"cli:{name}", Role.ADMIN, ALL_SCOPES, token_id=OPERATOR_KEY, kind=Kind.OPERATOR)
+
+
 class CookieLogin(NamedTuple):
     caller: Principal
     new_cookie: str | None  # to be set on the answer

@@ -8,14 +8,12 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.filesize import decimal
-from rich.table import Table
 
 from codehub.archives import ownership
 from codehub.archives.objects import open_store
 from codehub.clock import SystemClock
-from codehub.command import operator, with_servers
+from codehub.command import operator, output
+from codehub.command.servers import with_servers
 from codehub.coordinator import service
 from codehub.coordinator.leader import SESSION_SETTINGS, Leader, Lease
 from codehub.db import Database, migrate
@@ -75,25 +73,26 @@ async def _finder(settings: Settings, urls: Urls) -> AsyncIterator[Finder]:
 
 async def _tell(finder: Finder, now: datetime) -> None:
     owner, platform = await ownership.owner(finder.objects), await finder.platform()
-    if owner not in {None, platform}:
-        typer.echo("The object store is marked as another platform's: nothing in it is collected (see --take-over).")
-    table = Table("What", "Which", "Size", "Goes", "Why", box=None, pad_edge=False)
-    count = 0
+    rows: list[tuple[str, ...]] = []
     async for batch in finder.find():
         orphans = [finding for finding in batch if finding.verdict.orphan]
-        for finding in await finder.since(orphans):
-            count += 1
-            table.add_row(*_row(finding, now, finder.config.orphan_seconds))
-    for id_, at, why in await _trash(finder, now):
-        count += 1
-        table.add_row("workspace", id_, "", _when(at, now), why)
-    if count:
-        Console(width=200 if not Console().is_terminal else None).print(table)
-    typer.echo(f"{count} to collect. Nothing was changed.")
+        rows += [_row(finding, now, finder.config.orphan_seconds) for finding in await finder.since(orphans)]
+    rows += [("workspace", id_, "", _when(at, now), why) for id_, at, why in await _trash(finder, now)]
+    if output.as_json:
+        names = ("kind", "name", "size", "goes", "reason")
+        output.document(
+            {"store_is_ours": owner in {None, platform}, "items": [dict(zip(names, row, strict=True)) for row in rows]}
+        )
+        return
+    if owner not in {None, platform}:
+        typer.echo("The object store is marked as another platform's: nothing in it is collected (see --take-over).")
+    if rows:
+        output.table(("What", "Which", "Size", "Goes", "Why"), rows, None)
+    typer.echo(f"{len(rows)} to collect. Nothing was changed.")
 
 
 def _row(finding: Finding, now: datetime, delay: float) -> tuple[str, ...]:
-    size = decimal(finding.bytes) if finding.bytes else ""
+    size = output.size(finding.bytes) if finding.bytes else ""
     at = (finding.seen_at or now) + timedelta(seconds=delay)
     when = "now" if finding.kind == "container" else _when(at, now)
     return finding.kind, finding.name, size, when, locales.of_shell(os.environ).say(f"rule_{finding.verdict.rule}")
@@ -169,10 +168,11 @@ async def _collect_ourselves(finder: Finder) -> dict[str, Any]:
 
 
 def _report(stats: dict[str, Any]) -> None:
-    typer.echo(f"{stats.get('collected', 0)} collected, {stats.get('waiting', 0)} wait for their time.")
+    lines = [f"{stats.get('collected', 0)} collected, {stats.get('waiting', 0)} wait for their time."]
     if stats.get("adopted"):
-        typer.echo(f"{stats['adopted']} archives that the database did not know are restore points now.")
+        lines.append(f"{stats['adopted']} archives that the database did not know are restore points now.")
     if stats.get("failed"):
-        typer.echo(f"{stats['failed']} could not be collected; the log says why.")
+        lines.append(f"{stats['failed']} could not be collected; the log says why.")
     if not stats.get("store_is_ours", True):
-        typer.echo("The object store is marked as another platform's: nothing in it was collected (see --take-over).")
+        lines.append("The object store is marked as another platform's: nothing in it was collected (see --take-over).")
+    output.say("\n".join(lines), stats)

@@ -73,14 +73,15 @@ class Supervisor:
             log.info("Ended what an earlier run had left behind", processes=left)
         public = open_sockets(self._settings)
         internal = open_unix_socket(self._data.api_socket, self._servers.account)
-        self._sockets = [*public, internal]
+        operators = open_unix_socket(self._data.operator_socket, None)
+        self._sockets = [*public, internal, operators]
         self._fresh_metrics()
         urls, _ = await asyncio.gather(self._servers.start(), self._load())
         await self._migrate(urls)
         url = base_url(self._settings, public[0])
-        listeners = {"proxy": public, "api": [internal]}
+        listeners = {"proxy": {"fd": public}, "api": {"fd": [internal], "operator_fd": [operators]}}
         for role in self._roles.run:
-            child = Child(self._role(role, listeners.get(role, []), urls), self._ledger, self._clock)
+            child = Child(self._role(role, listeners.get(role, {}), urls), self._ledger, self._clock)
             child.start()
             self._children.append(child)
         await self._wait_ready(public[0])
@@ -107,9 +108,9 @@ class Supervisor:
         if self._settings.storage.database_url is None and (applied := await migrate.migrate(urls.database)):
             log.info("Migrated the database", to_version=applied[-1].version)
 
-    def _role(self, role: str, listeners: Sequence[socket.socket], urls: Urls) -> Spec:
-        work = self._roles.run[role]
-        fds = tuple(listener.fileno() for listener in listeners)
+    def _role(self, role: str, listeners: Mapping[str, Sequence[socket.socket]], urls: Urls) -> Spec:
+        given = {name: [listener.fileno() for listener in some] for name, some in listeners.items()}
+        fds = [fd for some in given.values() for fd in some]
         account = None if role in PRIVILEGED_ROLES else self._servers.account
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("CODEHUB_")},
@@ -123,7 +124,7 @@ class Supervisor:
         }
         return Spec(
             role,
-            functools.partial(work, list(fds)) if fds else work,
+            functools.partial(self._roles.run[role], **given),
             account,
             view_for(account, [*needed_trees(), self._data.root, self._data.run]),
             environment,

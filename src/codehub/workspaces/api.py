@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
+from codehub import names
 from codehub.clock import Clock
 from codehub.http import fields as web_fields
 from codehub.http import paging, provide
@@ -33,7 +34,7 @@ from codehub.workspaces.view import WorkspaceOut, show
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
 Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
 DesiredIn = Literal["RUNNING", "STANDBY", "ARCHIVED", "PENDING"]
-Name = Annotated[web_fields.Line, Field(min_length=1, max_length=100, examples=["Week 3"])]
+Name = Annotated[web_fields.Name, Field(examples=["Week 3"])]
 Tail = Annotated[int, Query(ge=0, le=1_000_000, description="Bytes of it, at most.")]
 LOG_TYPE = "text/plain; charset=utf-8"
 Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="Seconds; 0 = never."), web_fields.Whole]
@@ -42,6 +43,12 @@ Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="
 class WorkspaceIn(web_fields.Body):
     name: Name
     template: str = Field(max_length=63, examples=["jupyterlab"])
+    owner: str | None = Field(
+        default=None,
+        max_length=63,
+        examples=["mina"],
+        description="Whose it is; unset: yours. Only an admin names others.",
+    )
     desired_state: DesiredIn = "RUNNING"
     standby_ttl_seconds: Ttl | None = None
     archive_ttl_seconds: Ttl | None = None
@@ -123,13 +130,14 @@ async def list_workspaces(
     ] = None,
     phase: Phase | None = None,
     template: Annotated[str | None, Query(max_length=63)] = None,
+    name: Annotated[str | None, Query(max_length=100, description="Those that are called so.")] = None,
     deleted: Annotated[bool, Query(description="Those in the trash instead.")] = False,
     shared: Annotated[bool, Query(description="Those that others let you into, whatever else is said.")] = False,
     limit: paging.Limit = 50,
     cursor: paging.TimeCursor = None,
 ) -> paging.Page[WorkspaceOut]:
     after = paging.place(cursor)
-    filters = Filters(owner, phase, template, deleted)
+    filters = Filters(owner, phase, template, deleted, None if name is None else names.composed(name))
     if shared:
         guest_of = await provide.get(request, Sharing).shared_with(caller, after=after, limit=limit + 1)
         return paging.page(guest_of, limit, _shown(request), lambda w: paging.at(w.created_at, w.id))

@@ -1,32 +1,25 @@
-"""`codehub workspace …`: for whoever may run commands on the machine. A workspace is named by its id or its name."""
+"""`codehub workspace …`, by the API: for who may run commands on the machine. Named by its id or its name."""
 
-import asyncio
-import os
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from codehub import ids
 from codehub.clock import SystemClock
-from codehub.command import operator, reached_at, with_services
-from codehub.errors import CodeHubError, InvalidRequestError
-from codehub.i18n import history as sentences
-from codehub.i18n import locales
-from codehub.web.services import Services
-from codehub.workspaces import history as events
-from codehub.workspaces.admission import admitted
-from codehub.workspaces.errors import OperationInProgressError
-from codehub.workspaces.model import Desired, Operation, Phase, Workspace
-from codehub.workspaces.service import Details, Filters, NewWorkspace
+from codehub.command import output
+from codehub.command.client import Api, ApiError, connected, pieces
+from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
+from codehub.invocation import command
 
 app = typer.Typer(help="Create workspaces, start and stop them, see why they are as they are.", no_args_is_help=True)
 WHICH = Annotated[str, typer.Argument(help="The workspace's id, or its name when only one has it.")]
 WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Until it is so.")]
-EVERYTHING = 100_000
 PATIENCE_SECONDS = 600.0
+POLL_SECONDS = 0.3
+BUSY = "OPERATION_IN_PROGRESS"
+Found = dict[str, Any]
 
 
 @app.command("ls")
@@ -35,17 +28,12 @@ def ls(
     deleted: Annotated[bool, typer.Option(help="Those in the trash.")] = False,
 ) -> None:
     """List workspaces."""
-
-    async def work(services: Services) -> None:
-        table = Table("Id", "Name", "Owner", "Template", "State", "Since", box=None, pad_edge=False)
-        for w in await _all(services, Filters(owner=owner, deleted=deleted)):
-            moving = f" ({w.operation.lower()})" if w.operation is not Operation.NONE else ""
-            table.add_row(
-                w.id, w.name, w.owner, w.template, f"{w.phase}{moving}", f"{w.phase_changed_at:%Y-%m-%d %H:%M}"
-            )
-        Console().print(table)
-
-    with_services(work)
+    with connected() as api:
+        found = api.items("workspaces", owner=owner, deleted=deleted)
+    rows = [
+        (w["id"], w["name"], w["owner"], w["template"], _state(w), output.when(w["phase_changed_at"])) for w in found
+    ]
+    output.table(("Id", "Name", "Owner", "Template", "State", "Since"), rows, found)
 
 
 @app.command("create")
@@ -57,79 +45,66 @@ def create(
     wait: WAIT = True,
 ) -> None:
     """Create a workspace for somebody."""
-
-    async def work(services: Services) -> None:
-        person = await services.people.get_user(operator(), owner)
-        desired = Desired.RUNNING if start else Desired.STANDBY
-        new = NewWorkspace(name, template, desired, owner=person.name)
-        w = admitted(await services.workspaces.create(operator(), new))
-        typer.echo(w.id)
-        if wait:
-            await until(services, w.id, {Phase(desired)})
-
-    with_services(work)
+    desired = "RUNNING" if start else "STANDBY"
+    with connected(running=True) as api:
+        w = api.post("workspaces", name=name, owner=owner, template=template, desired_state=desired)
+        w = _until(api, w, {desired}) if wait else w
+        output.say(f"Created {called(w)} for {w['owner']}: {_url(api, w)}", {**w, "url": _url(api, w)})
 
 
 @app.command("templates")
 def templates() -> None:
     """List what workspaces can be made from."""
-
-    async def work(services: Services) -> None:
-        table = Table("Name", "Title", "", box=None, pad_edge=False)
-        for template in services.templates.all():
-            table.add_row(template.name, template.title, services.templates.unavailable(template.name) or "")
-        Console().print(table)
-
-    with_services(work)
+    with connected() as api:
+        found = api.get("templates")["items"]
+    rows = [(t["name"], t["title"], t["unavailable_reason"] or "") for t in found]
+    output.table(("Name", "Title", ""), rows, found)
 
 
 @app.command("start")
 def start(which: WHICH, wait: WAIT = True) -> None:
     """Start it, from wherever it is: asleep, stored away, or new."""
-    _ask(which, Desired.RUNNING, {Phase.RUNNING}, wait=wait)
+    _ask(which, "RUNNING", {"RUNNING"}, ("is running", "will be started"), wait=wait)
 
 
 @app.command("stop")
 def stop(which: WHICH, wait: WAIT = True) -> None:
     """Put it to sleep. Its files stay."""
-    _ask(which, Desired.STANDBY, {Phase.STANDBY}, wait=wait)
+    _ask(which, "STANDBY", {"STANDBY"}, ("is asleep", "will be put to sleep"), wait=wait)
 
 
 @app.command("archive")
 def archive(which: WHICH, wait: WAIT = True) -> None:
     """Store it away: its files go into an archive and come back when it is started."""
-    _ask(which, Desired.ARCHIVED, {Phase.ARCHIVED, Phase.PENDING}, wait=wait)
+    _ask(which, "ARCHIVED", {"ARCHIVED", "PENDING"}, ("is stored away", "will be stored away"), wait=wait)
 
 
 @app.command("rm")
 def rm(
     which: WHICH,
     purge: Annotated[bool, typer.Option(help="Destroy it at once instead of keeping it in the trash.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before destroying it.")] = False,
     wait: WAIT = True,
 ) -> None:
     """Delete it. It can come back from the trash, unless it was purged."""
-    if purge:
-        typer.confirm("This destroys the files for good. Go on?", abort=True)
-
-    async def work(services: Services) -> None:
-        w = await find(services, which)
-        await patiently(lambda: services.workspaces.delete(operator(), w.id, purge=purge))
-        if wait:
-            await until(services, w.id, {Phase.DELETED})
-
-    with_services(work)
+    if purge and not yes:
+        typer.confirm("This destroys the files for good. Go on?", abort=True, err=True)
+    with connected(running=True) as api:
+        w = find(api, which)
+        w = retry_while_busy(lambda: api.delete("workspaces", w["id"], purge=purge))
+        w = _until(api, w, {"DELETED"}) if wait else w
+    done = "is destroyed" if purge else f"is in the trash; `{command('workspace undelete')} {w['id']}` brings it back"
+    output.say(f"{called(w)} {done if wait else 'will be deleted'}.", w)
 
 
 @app.command("undelete")
 def undelete(which: WHICH) -> None:
     """Bring it back from the trash."""
-
-    async def work(services: Services) -> None:
-        w = await find(services, which, deleted=True)
-        await patiently(lambda: services.workspaces.undelete(operator(), w.id))
-        typer.echo("It is on its way back.")
-
-    with_services(work)
+    with connected(running=True) as api:
+        w = find(api, which, deleted=True)
+        in_trash = w["deleted_at"] is not None
+        w = retry_while_busy(lambda: api.post("workspaces", w["id"], "undelete")) if in_trash else w
+    output.say(f"{called(w)} " + ("comes back from the trash." if in_trash else "is not in the trash."), w)
 
 
 @app.command("recover")
@@ -137,122 +112,132 @@ def recover(
     which: WHICH, accept_loss: Annotated[bool, typer.Option(help="Go on without what was lost.")] = False
 ) -> None:
     """Clear an error, after its cause is gone."""
-
-    async def work(services: Services) -> None:
-        w = await find(services, which)
-        admitted(await services.workspaces.recover(operator(), w.id, accept_loss=accept_loss))
-        typer.echo("Recovered; what is found next decides the rest.")
-
-    with_services(work)
+    with connected(running=True) as api:
+        w = find(api, which)
+        w = api.post("workspaces", w["id"], "recover", accept_loss=accept_loss)
+    output.say(f"The error of {called(w)} is cleared; what is found next decides the rest.", w)
 
 
 @app.command("rename")
 def rename(which: WHICH, name: Annotated[str, typer.Argument(help="The new name.")]) -> None:
     """Give it another name. Its id and address stay."""
-
-    async def work(services: Services) -> None:
-        w = await find(services, which)
-        await services.workspaces.change(operator(), w.id, Details(name=name))
-
-    with_services(work)
+    with connected() as api:
+        before = find(api, which)
+        w = api.patch("workspaces", before["id"], name=name)
+    output.say(f"{called(before)} is called {w['name']} now.", w)
 
 
 @app.command("history")
 def history(which: WHICH) -> None:
     """What happened to it: who, when, why, how long."""
-
-    async def work(services: Services) -> None:
-        w = await find(services, which)
-        table = Table("When", "Who", "What", "", "", "Took", box=None, pad_edge=False)
-        locale = locales.of_shell(os.environ)
-        for e in reversed(await services.workspaces.history(operator(), w.id, before=2**62, limit=500)):
-            moved = f"{e.from_state or ''} → {e.to_state}" if e.to_state else ""
-            took = "" if e.took_seconds is None else f"{e.took_seconds:.1f} s"
-            told = sentences.told(locale, e.code, e.data, actor=e.actor, to_state=e.to_state)
-            table.add_row(f"{e.at:%Y-%m-%d %H:%M:%S}", e.actor, events.event(e.code, e.data), moved, told, took)
-        Console().print(table)
-
-    with_services(work)
+    with connected() as api:
+        entries = api.items("workspaces", find(api, which)["id"], "history")[::-1]
+    rows = []
+    for e in entries:
+        moved = f"{e['from_state'] or ''} → {e['to_state']}" if e["to_state"] else ""
+        took = "" if e["took_seconds"] is None else f"{e['took_seconds']:.1f} s"
+        rows.append((output.when(e["at"], seconds=True), e["actor"], e["event"], moved, e["reason"], took))
+    output.table(("When", "Who", "What", "", "Why", "Took"), rows, entries)
 
 
 @app.command("logs")
 def logs(which: WHICH, follow: Annotated[bool, typer.Option("-f", "--follow", help="And what comes.")] = False) -> None:
     """What its IDE printed."""
-
-    async def work(services: Services) -> None:
-        w = await find(services, which)
-        async for piece in services.runtime.logs(w.id, follow=follow):
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
-
-    with_services(work)
+    if follow and output.as_json:
+        raise InvalidRequestError("has no end, and so is no JSON document: leave out one of both", field="--follow")
+    with connected() as api:
+        id_ = find(api, which)["id"]
+        with api.stream("workspaces", id_, "logs", *(["follow"] if follow else [])) as answer:
+            if output.as_json:
+                output.document({"id": id_, "log": b"".join(pieces(answer)).decode("utf-8", "replace")})
+                return
+            for piece in pieces(answer):
+                sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()
 
 
 @app.command("open")
 def open_(which: WHICH) -> None:
     """Print where it is opened in a browser."""
-
-    async def work(services: Services) -> None:
-        w = await find(services, which)
-        typer.echo(f"{reached_at(services.settings)}/w/{w.id}/")
-
-    with_services(work)
+    with connected() as api:
+        w = find(api, which)
+        output.say(_url(api, w), {"id": w["id"], "url": _url(api, w)})
 
 
-def _ask(which: str, wanted: Desired, goal: set[Phase], *, wait: bool) -> None:
-    async def work(services: Services) -> None:
-        w = await find(services, which)
-        await patiently(lambda: services.workspaces.request(operator(), w.id, wanted))
-        if wait:
-            await until(services, w.id, goal)
-
-    with_services(work)
+def _ask(which: str, wanted: str, goal: set[str], words: tuple[str, str], *, wait: bool) -> None:
+    with connected(running=True) as api:
+        w = find(api, which)
+        w = retry_while_busy(lambda: api.patch("workspaces", w["id"], desired_state=wanted))
+        w = _until(api, w, goal) if wait else w
+    output.say(f"{called(w)} {words[0] if wait else words[1]}.", w)
 
 
-async def _all(services: Services, filters: Filters) -> list[Workspace]:
-    first = (services.clock.now().replace(year=1), "")
-    return await services.workspaces.page(operator(), filters, after=first, limit=EVERYTHING)
+def called(w: Found) -> str:
+    return f"{w['name']} ({w['id']})"
 
 
-async def find(services: Services, which: str, *, deleted: bool = False) -> Workspace:
-    found = [w for w in await _all(services, Filters(deleted=deleted)) if which in {w.id, w.name}]
-    exact = [w for w in found if w.id == which]
-    if len(exact or found) > 1:
-        raise InvalidRequestError(f"{len(found)} workspaces are called so: use an id", field=which)
-    if not found:
-        return await services.workspaces.get(operator(), which)
-    return (exact or found)[0]
+def _state(w: Found) -> str:
+    return f"{w['phase']}" if w["operation"] == "NONE" else f"{w['phase']} ({w['operation'].lower()})"
 
 
-async def patiently(call: Callable[[], Awaitable[object]]) -> None:
+def _url(api: Api, w: Found) -> str:
+    return f"{api.url}{w['path']}"
+
+
+def find(api: Api, which: str, *, deleted: bool = False) -> Found:
+    """By id, else by name: first among those that are not in the trash, or are with `deleted`."""
+    if ids.is_label(which):
+        found: Found | None = api.find("workspaces", which)
+        if found:
+            return found
+    for in_trash in (deleted, not deleted):
+        named = api.items("workspaces", name=which, deleted=in_trash)
+        if len(named) > 1:
+            raise InvalidRequestError(f"{len(named)} workspaces are called so: use an id", field=which)
+        if named:
+            return named[0]
+    raise NotFoundError(f"there is no workspace {which[:63]}")
+
+
+def retry_while_busy(call: Callable[[], Found]) -> Found:
     """An operation is not interrupted: wait for its end and ask again, so that the person need not."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            try:
-                admitted(await call())
-            except OperationInProgressError:
-                await SystemClock().sleep(0.3)
-            else:
-                return
+    clock = SystemClock()
+    deadline = clock.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return call()
+        except ApiError as e:
+            if e.code != BUSY or clock.monotonic() > deadline:
+                raise
+            clock.pause(POLL_SECONDS)
 
 
-async def until(
-    services: Services, id_: str, goal: set[Phase], also: Callable[[Workspace], bool] = lambda _: True
-) -> None:
-    with Console(stderr=True).status("…") as status:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                w = await services.workspaces.get(operator(), id_)
-                if w.phase in goal and w.operation is Operation.NONE and also(w):
-                    return
-                if w.phase is Phase.ERROR:
-                    raise CodeHubError(f"{w.name}: {(w.error_info or {}).get('last_error', 'something went wrong')}")
-                status.update(_what_is_going_on(w))
-                await services.clock.sleep(0.3)
+def _until(api: Api, w: Found, goal: set[str]) -> Found:
+    return until(api, w, lambda now: now["phase"] in goal)
 
 
-def _what_is_going_on(w: Workspace) -> str:
-    if w.operation is Operation.NONE:
+def until(api: Api, w: Found, reached: Callable[[Found], bool]) -> Found:
+    """Wait until it is so and nothing is under way; on a terminal, say what goes on."""
+    clock = SystemClock()
+    deadline = clock.monotonic() + PATIENCE_SECONDS
+    try:
+        while clock.monotonic() < deadline:
+            if w["operation"] == "NONE" and reached(w):
+                return w
+            if w["phase"] == "ERROR":
+                raise CodeHubError(f"{w['name']}: {(w['error_info'] or {}).get('last_error', 'something went wrong')}")
+            output.note(_what_is_going_on(w))
+            clock.pause(POLL_SECONDS)
+            w = api.get("workspaces", w["id"])
+    finally:
+        output.note("")
+    raise CodeHubError(
+        f"{called(w)} is still {_state(w)}: `{command('workspace history')} {w['id']}` says what happened"
+    )
+
+
+def _what_is_going_on(w: Found) -> str:
+    if w["operation"] == "NONE":
         return "waiting for the coordinator"
-    done, total = (w.progress or {}).get("bytes", 0), (w.progress or {}).get("total", 0)
-    return f"{w.operation.lower()} {100 * done // total} %" if total else w.operation.lower()
+    done, total = (w["progress"] or {}).get("bytes", 0), (w["progress"] or {}).get("total", 0)
+    return f"{w['operation'].lower()} {100 * done // total} %" if total else w["operation"].lower()

@@ -1,27 +1,24 @@
-"""`codehub workspace restore-points|restore|download`: what became of a home."""
+"""`codehub workspace restore-points|restore|download`: what became of a home, by the API."""
 
 import contextlib
 import os
 import pathlib
+import re
 import sys
 import tempfile
-from typing import Annotated
+from collections.abc import Iterator
+from http.client import HTTPResponse
+from typing import Annotated, BinaryIO
+from urllib.parse import unquote
 
 import typer
-from rich.console import Console
-from rich.filesize import decimal
-from rich.table import Table
 
-from codehub.archives.objects import open_store
-from codehub.command import operator, with_services
-from codehub.errors import InvalidRequestError
-from codehub.web.services import Services
-from codehub.workspaces import cli, downloads
-from codehub.workspaces.download_server import Downloads, Order
-from codehub.workspaces.model import Desired, Phase, RestorePoint, Workspace
+from codehub.command import output
+from codehub.command.client import connected, pieces
+from codehub.errors import CodeHubError, InvalidRequestError
+from codehub.workspaces import cli
 
-EVERY = 1_000
-
+STDOUT = pathlib.Path("-")
 
 app = cli.app  # `codehub workspace`, which these join
 
@@ -29,17 +26,20 @@ app = cli.app  # `codehub workspace`, which these join
 @app.command("restore-points")
 def restore_points(which: cli.WHICH) -> None:
     """List the archives it can go back to, newest first."""
-
-    async def work(services: Services) -> None:
-        w = await cli.find(services, which)
-        table = Table("When", "Files", "Size", "Stored", "", "Key", box=None, pad_edge=False)
-        for p in await _points(services, w):
-            current = "current" if p.archive_key == (w.restore_from or w.archive_key) else ""
-            sizes = (f"{p.files:,}", decimal(p.content_bytes), decimal(p.size))
-            table.add_row(f"{p.created_at:%Y-%m-%d %H:%M:%S}", *sizes, current, p.archive_key)
-        Console(width=None if sys.stdout.isatty() else 200).print(table)
-
-    with_services(work)
+    with connected() as api:
+        found = api.items("workspaces", cli.find(api, which)["id"], "restore-points")
+    rows = [
+        (
+            output.when(p["created_at"], seconds=True),
+            f"{p['files']:,}",
+            output.size(p["bytes"]),
+            output.size(p["stored_bytes"]),
+            "current" if p["current"] else "",
+            p["archive_key"],
+        )
+        for p in found
+    ]
+    output.table(("When", "Files", "Size", "Stored", "", "Key"), rows, found)
 
 
 @app.command("restore")
@@ -49,59 +49,64 @@ def restore(
     wait: cli.WAIT = True,
 ) -> None:
     """Go back to a restore point. What is there now is archived first, so that one can come back from going back."""
-
-    async def work(services: Services) -> None:
-        w = await cli.find(services, which)
-        key = point
-        if point.isdigit():
-            found = await _points(services, w)
+    with connected(running=True) as api:
+        w, key = cli.find(api, which), point
+        if point.isdecimal():
+            found = api.items("workspaces", w["id"], "restore-points")
             if not 1 <= int(point) <= len(found):
                 raise InvalidRequestError(f"there are {len(found)} restore points", field=point)
-            key = found[int(point) - 1].archive_key
-        await cli.patiently(lambda: services.workspaces.restore(operator(), w.id, key))
+            key = found[int(point) - 1]["archive_key"]
+        w = cli.retry_while_busy(lambda: api.post("workspaces", w["id"], "restore", archive_key=key))
         if wait:
-            goal = Phase.RUNNING if w.desired_state is Desired.RUNNING else Phase.STANDBY
-            await cli.until(services, w.id, {goal}, lambda now: now.restore_from is None)
-
-    with_services(work)
+            goal = "RUNNING" if w["desired_state"] == "RUNNING" else "STANDBY"
+            w = cli.until(api, w, lambda now: now["phase"] == goal and now["restore_from"] is None)
+    output.say(f"{cli.called(w)} {'is' if wait else 'goes'} back at {key}.", w)
 
 
 @app.command("download")
 def download(
     which: cli.WHICH,
-    output: Annotated[
+    file: Annotated[
         pathlib.Path | None,
         typer.Option("-o", "--output", help="Where to; `-`: standard output."),
     ] = None,
     point: Annotated[str | None, typer.Option("--restore-point", help="A key from `restore-points`.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
 ) -> None:
     """Write its home into one file, without starting it: a .tar.gz, or a .tar.zst when FILE is called so."""
+    if file == STDOUT and output.as_json:
+        raise InvalidRequestError("is where the JSON goes: name a file", field="--output -")
+    if file:
+        _refuse_existing(file, force=force)
+    form = "tar.zst" if file and file.name.endswith(".zst") else "tar.gz"
+    with connected(running=True) as api:
+        id_ = cli.find(api, which)["id"]
+        with api.stream("workspaces", id_, "download", format=form, archive_key=point) as answer:
+            target = file or _named(answer)
+            _refuse_existing(target, force=force)
+            size = 0
+            with _writing(target, force=force) as out:
+                for piece in pieces(answer):
+                    size += out.write(piece)
+    if target != STDOUT:
+        output.say(f"Wrote {target}: {output.size(size)}", {"id": id_, "file": str(target), "bytes": size})
 
-    async def work(services: Services) -> None:
-        w = await cli.find(services, which)
-        form = "tar.zst" if output and output.name.endswith(".zst") else "tar.gz"
-        _, source = await services.workspaces.download_source(operator(), w.id, point)
-        storage = services.settings.storage
-        store = open_store(storage.object_store_url)
-        pieces = Downloads(services.runtime, store, services.clock, 1).pieces(
-            Order(w.id, source, form, operator().name)
-        )
-        target = output or pathlib.Path(downloads.file_name(w, services.clock.now(), form))
-        size = 0
-        with _writing(target) as file:
-            async with contextlib.aclosing(pieces):
-                async for piece in pieces:
-                    size += file.write(piece)
-        if str(target) != "-":
-            typer.echo(f"{target}: {decimal(size)}")
 
-    with_services(work)
+def _named(answer: HTTPResponse) -> pathlib.Path:
+    """As the API proposes; of a path only its last part."""
+    proposed = re.search(r"filename\*=UTF-8''([^;]+)", answer.getheader("content-disposition") or "")
+    return pathlib.Path(pathlib.PurePath(unquote(proposed[1]) if proposed else "home").name)
+
+
+def _refuse_existing(target: pathlib.Path, *, force: bool) -> None:
+    if target != STDOUT and not force and target.exists():
+        raise CodeHubError(f"{target} is there already: overwrite it with --force, or name another file with -o")
 
 
 @contextlib.contextmanager
-def _writing(target: pathlib.Path):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _writing(target: pathlib.Path, *, force: bool) -> Iterator[BinaryIO]:
     """Whole or not at all; nobody else may read it."""
-    if str(target) == "-":
+    if target == STDOUT:
         yield sys.stdout.buffer
         return
     fd, name = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.")
@@ -109,11 +114,7 @@ def _writing(target: pathlib.Path):  # type: ignore[no-untyped-def]  # noqa: ANN
     try:
         with os.fdopen(fd, "wb") as file:
             yield file
+        _refuse_existing(target, force=force)
         aside.rename(target)
     finally:
         aside.unlink(missing_ok=True)
-
-
-async def _points(services: Services, w: Workspace) -> list[RestorePoint]:
-    keep = services.settings.archives.restore_points
-    return await services.workspaces.restore_points(operator(), w.id, keep=keep, before=None, limit=EVERY)

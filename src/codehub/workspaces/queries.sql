@@ -28,6 +28,7 @@ WHERE ($1::text IS NULL OR owner = $1)
   AND ($3::text IS NULL OR template = $3)
   AND ((deleted_at IS NOT NULL) = $4)
   AND emptied_at IS NULL
+  AND ($8::text IS NULL OR name = $8)
   AND (created_at, id) > ($5, $6)
 ORDER BY created_at, id
 LIMIT $7;

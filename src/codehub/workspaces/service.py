@@ -16,7 +16,7 @@ from codehub.db import Connection, Database
 from codehub.errors import DeactivatedError, InvalidRequestError, NotFoundError
 from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
-from codehub.policy.model import Decision, Principal
+from codehub.policy.model import Decision, Kind, Principal
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
 from codehub.workspaces import admission, authorize, history, rules, store
@@ -71,6 +71,7 @@ class Filters:
     phase: Phase | None = None
     template: str | None = None
     deleted: bool = False
+    name: str | None = None
 
 
 class Unset:
@@ -126,7 +127,7 @@ class Workspaces:
         owner = filters.owner if policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL) else caller.name
         async with self._database.connection() as c:
             return await store.query(
-                c, sql.page, owner, filters.phase, filters.template, filters.deleted, *after, limit
+                c, sql.page, owner, filters.phase, filters.template, filters.deleted, *after, limit, filters.name
             )
 
     async def history(self, caller: Principal, which: Which, *, before: int, limit: int) -> list[HistoryEntry]:
@@ -181,12 +182,17 @@ class Workspaces:
     # --- wishing
 
     async def create(self, caller: Principal, new: NewWorkspace) -> Workspace | Refused:
-        decision = policy_rules.require(caller, Action.WORKSPACE_CREATE_FOR if new.owner else Action.WORKSPACE_CREATE)
+        if new.owner is None and caller.kind is Kind.OPERATOR:
+            raise InvalidRequestError("name the person it is for", field="owner")
+        for_other = new.owner not in {None, caller.name}
+        decision = policy_rules.require(caller, Action.WORKSPACE_CREATE_FOR if for_other else Action.WORKSPACE_CREATE)
         self._templates.require(new.template)
         _check_name(new.name)
         id_, now, owner = ids.new(), self._clock.now(), new.owner or caller.name
         by = authorize.desired_by(caller, decision)
         async with self._database.transaction() as c:
+            if for_other and (not ids.is_label(owner) or await c.fetchval(sql.owner_is_active, owner) is None):
+                raise NotFoundError(policy_rules.NO_SUCH_USER)
             await self._check_count(c, caller)
             if new.desired_state is Desired.RUNNING:
                 _check_owner(owner, active=await c.fetchval(sql.hold_owner, owner))

@@ -1,0 +1,109 @@
+"""`--json` of every command: one document on standard output, or one problem on standard error; and the exit code."""
+
+import json
+import pathlib
+from typing import Any
+
+import typer
+
+from codehub import cli
+from codehub.command.client import Api
+from codehub.embedded.datadir import DataDir
+from tests.command.running import run
+from tests.platform import Platform, codehub
+
+RUN = {"serve", "api", "proxy", "coordinator"}
+# One after the other, and what each ends with; {file} is a backup, {token} a token's id. Every command is here.
+STEPS: list[tuple[str, int]] = [
+    ("user add mina --role teacher", 0),
+    ("user add mina", 1),
+    ("user add", 2),
+    ("user ls", 0),
+    ("user login-link mina", 0),
+    ("user role mina learner", 0),
+    ("user deactivate mina", 0),
+    ("user activate mina", 0),
+    ("token create mina --label 한글 --scope read", 0),
+    ("token ls mina", 0),
+    ("token revoke mina {token}", 0),
+    ("workspace templates", 0),
+    ("workspace create lab --owner mina --template tiny", 0),
+    ("workspace ls", 0),
+    ("workspace open lab", 0),
+    ("workspace why lab", 0),
+    ("workspace logs lab", 0),
+    ("workspace logs lab --follow", 1),
+    ("workspace download lab -o {file}.tar.gz", 0),
+    ("workspace download lab -o -", 1),
+    ("workspace stop lab", 0),
+    ("workspace start lab --no-wait", 0),
+    ("workspace archive lab", 0),
+    ("workspace restore-points lab", 0),
+    ("workspace restore lab 1", 0),
+    ("workspace recover lab", 1),
+    ("workspace rename lab 실습", 0),
+    ("workspace history 실습", 0),
+    ("workspace rm 실습", 0),
+    ("workspace undelete 실습", 0),
+    ("workspace rm 실습 --purge --yes", 0),
+    ("migrate", 0),
+    ("settings", 0),
+    ("gc --dry-run", 0),
+    ("gc", 0),
+    ("doctor", 0),
+    ("backup {file}", 0),
+    ("restore {file}", 1),
+    ("ide install no-such-ide", 1),
+    ("hold 2h", 1),
+]
+
+
+def leaves(group: Any, words: tuple[str, ...] = ()) -> set[str]:
+    found = set()
+    for name, command in group.commands.items():
+        below = hasattr(command, "commands")
+        found |= leaves(command, (*words, name)) if below else {" ".join((*words, name))}
+    return found
+
+
+def test_every_command_is_here() -> None:
+    cli.add_commands("")
+    every = leaves(typer.main.get_command(cli.app)) - RUN
+    missing = {name for name in every if not any(f"{step} ".startswith(f"{name} ") for step, code in STEPS if code < 2)}
+    assert missing == set()
+
+
+def test_every_command_answers_a_program_in_json(platform: Platform, tmp_path: pathlib.Path) -> None:
+    known = {"file": str(tmp_path / "all.backup"), "token": ""}
+    for step, code in STEPS:
+        done = run(platform, *step.format(**known).split(), "--json")
+        assert done.returncode == code, (step, done.stdout, done.stderr)
+        if code == 0:
+            told = json.loads(done.stdout)
+            assert isinstance(told, dict), step
+            known["token"] = told["id"] if step.startswith("token create") else known["token"]
+        else:
+            assert done.stdout == "", step
+            problem = json.loads(done.stderr)
+            assert problem.keys() >= {"type", "title", "status", "detail", "code"}, step
+
+
+def test_a_list_has_every_item_however_many_pages_the_api_needs(platform: Platform) -> None:
+    api = Api(DataDir(platform.data_dir).operator_socket, platform.url)
+    names = {f"pupil-{number}" for number in range(205)}
+    for name in names:
+        api.post("users", name=name)
+    listed = json.loads(run(platform, "user", "ls", "--json").stdout)["items"]
+    assert {person["name"] for person in listed} >= names
+    assert run(platform, "user", "ls").stdout.count("pupil-") == len(names)
+
+
+def test_what_is_wrong_with_the_words_is_a_problem_too() -> None:
+    done = codehub("wrokspace", "ls", "--json")
+    assert done.returncode == 2
+    assert "wrokspace" in json.loads(done.stderr)["detail"]
+
+
+def test_the_option_of_a_command_that_is_held_is_not_ours() -> None:
+    done = codehub("hold", "--", "echo", "--json")
+    assert (done.returncode, done.stdout) == (0, "--json\n")
