@@ -112,7 +112,7 @@ def _desired(word: str) -> Desired:
     return Desired.ARCHIVED if word == "PENDING" else Desired(word)
 
 
-@router.post("/workspaces", status_code=201, responses=documented(409, 413, 429))
+@router.post("/workspaces", status_code=201, responses=documented(404, 409, 413, 429))
 async def create_workspace(
     request: Request, caller: Annotated[Principal, may(Action.WORKSPACE_CREATE)], workspace: WorkspaceIn
 ) -> WorkspaceDetail:
