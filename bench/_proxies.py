@@ -36,9 +36,11 @@ PEER = "configurable-http-proxy"
 SECRET = "a-signing-key-for-benchmarks"  # noqa: S105 (it signs nothing outside)
 PATIENCE = 60.0
 ADD_WORKSPACE = """
-INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at,
+INSERT INTO workspaces (id, name, template, owner_id,
+                        created_at, updated_at, phase_changed_at, last_access_at,
                         desired_state, desired_by, desired_at, observed_status, address)
-VALUES ($1, 'lab', 'jupyterlab', 'mina', now(), now(), now(), now(), 'RUNNING', 'user', now(), 'RUNNING', $2)
+VALUES ($1, 'lab', 'jupyterlab', codehub_user_id('mina'),
+       now(), now(), now(), now(), 'RUNNING', 'user', now(), 'RUNNING', $2)
 """
 # As a browser sends it from inside an IDE. The query changes, as those of polls do.
 HEAD = """{method} {path} HTTP/1.1

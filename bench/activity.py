@@ -41,9 +41,11 @@ from codehub.workspaces.ttl_policy import Timetable
 
 ACTIVE, EXPIRING, SMALL = 50_000, 5_000, 10_000
 FILL = """
-INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at, desired_at,
+INSERT INTO workspaces (id, name, template, owner_id,
+                        created_at, updated_at, phase_changed_at, last_access_at, desired_at,
                         desired_state, desired_by, observed_status, archive_key)
-SELECT 'w' || n, 'lab', 't', 'mina', now() - interval '1 day', now(), now() - interval '1 hour', now(),
+SELECT 'w' || n, 'lab', 't', codehub_user_id('mina'),
+       now() - interval '1 day', now(), now() - interval '1 hour', now(),
        now() - interval '1 hour', 'ARCHIVED', 'user', 'PENDING', 'k' FROM generate_series(1, $1) n
 """
 # Scattered over the whole table, as they would be.

@@ -40,9 +40,11 @@ from codehub.workspaces.ttl_policy import Timetable
 CHANGED = 100
 OWNER = Principal("mina", Role.LEARNER, ALL_SCOPES)
 FILL = """
-INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at,
+INSERT INTO workspaces (id, name, template, owner_id,
+                        created_at, updated_at, phase_changed_at, last_access_at,
                         desired_state, desired_by, desired_at, observed_status, volume_generation)
-SELECT 'w' || n, 'lab', 't', 'mina', now(), now(), now(), now(), 'STANDBY', 'user', now(), 'STANDBY', 'g'
+SELECT 'w' || n, 'lab', 't', codehub_user_id('mina'),
+       now(), now(), now(), now(), 'STANDBY', 'user', now(), 'STANDBY', 'g'
 FROM generate_series(1, $1::int) n
 """
 WISH = """

@@ -50,9 +50,11 @@ ADD_PEOPLE = """
 INSERT INTO users (name, role, created_at) SELECT name, 'learner', now() FROM unnest($1::text[]) AS name
 """
 ADD_WORKSPACES = """
-INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at,
+INSERT INTO workspaces (id, name, template, owner_id,
+                        created_at, updated_at, phase_changed_at, last_access_at,
                         desired_state, desired_by, desired_at, observed_status, volume_generation)
-SELECT 'w' || name, 'lab', 'terminal', name, now(), now(), now(), now(), 'STANDBY', 'user', now(), 'STANDBY', 'g'
+SELECT 'w' || name, 'lab', 'terminal', codehub_user_id(name),
+       now(), now(), now(), now(), 'STANDBY', 'user', now(), 'STANDBY', 'g'
 FROM unnest($1::text[]) AS name
 """
 CHANGE = "UPDATE workspaces SET name = $2, updated_at = now() WHERE id = $1"

@@ -14,6 +14,8 @@ Value = Callable[[Row, tuple[Any, ...]], Any]
 
 TOKEN = re.compile(r"\s*(?:--[^\n]*\n|('[^']*')|(\$\d+)|(\w+)|(::\w+(?:\[\])?)|(<>|<=|>=|[-=<>(),*;.]))")
 END = "<END>"
+# The row, with its owner by name; or its id.
+READ = (("*", ",", "CODEHUB_USER_NAME", "(", "OWNER_ID", ")", "AS", "OWNER"), ("ID",))
 CLAUSES = {"ORDER", "LIMIT", "FOR", "RETURNING", END, ";"}
 
 
@@ -130,9 +132,7 @@ class _Parser:
                 name = self._next()
                 self._expect("=")
                 changes[name] = self.expression()
-        elif not (
-            self._accept("SELECT", "*", "FROM", "WORKSPACES") or self._accept("SELECT", "ID", "FROM", "WORKSPACES")
-        ):
+        elif not any(self._accept("SELECT", *what, "FROM", "WORKSPACES") for what in READ):
             raise NotUnderstoodError(" ".join(self._tokens[:6]))
         where = self.expression() if self._accept("WHERE") else None
         if self._peek().upper() not in CLAUSES:

@@ -43,9 +43,11 @@ SET observed_status = 'RUNNING', desired_state = 'RUNNING', desired_by = 'wake',
 WHERE id = $1
 """
 FILL = """
-INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at, desired_at,
+INSERT INTO workspaces (id, name, template, owner_id,
+                        created_at, updated_at, phase_changed_at, last_access_at, desired_at,
                         desired_state, desired_by, observed_status)
-SELECT 'w' || n, 'lab', 't', 'mina', $2, $2, $2, $2, $2, 'STANDBY', 'user', 'STANDBY' FROM generate_series(1, $1) n
+SELECT 'w' || n, 'lab', 't', codehub_user_id('mina'),
+       $2, $2, $2, $2, $2, 'STANDBY', 'user', 'STANDBY' FROM generate_series(1, $1) n
 """
 
 

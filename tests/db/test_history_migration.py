@@ -136,7 +136,7 @@ async def test_every_line_that_was_written_as_prose_becomes_its_code(before: str
     )
     for actor, event, to_state, reason, detail, _, _ in LINES:
         await c.execute(ADD, actor, event, "RUNNING", to_state, reason, 1.5, json.dumps(detail))
-    await migrate.migrate(before)
+    await migrate.migrate(before, up_to=_version())
     found = await c.fetch("SELECT * FROM workspace_history ORDER BY id")
     for row, (actor, event, to_state, _, _, code, data) in zip(found, LINES, strict=True):
         assert (row["code"], json.loads(row["data"])) == (code, data)
@@ -160,7 +160,7 @@ async def test_audit_and_orphans_keep_what_they_said(before: str) -> None:
         "INSERT INTO orphans (kind, name, workspace_id, reason, bytes, seen_at)"
         " VALUES ('archive', 'n', 'w', 'its workspace was purged', 1, now())"
     )
-    await migrate.migrate(before)
+    await migrate.migrate(before, up_to=_version())
     found = [(r["code"], json.loads(r["data"])) for r in await c.fetch("SELECT code, data FROM audit_log ORDER BY id")]
     assert found == [
         ("user.create", {"role": "admin"}),

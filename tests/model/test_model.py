@@ -242,10 +242,13 @@ async def test_statements_do_in_the_model_what_they_do_in_postgresql(name: str, 
         await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
         for state in STATES[:: 1 if name in {"wish", "observe"} else 5]:
             row = {**ROW, **state, "archive_key": "w/old/1/home.tar.zst"}
-            columns, places = ", ".join(row), ", ".join(f"${n}" for n in range(1, len(row) + 1))
+            columns = ", ".join("owner_id" if name == "owner" else name for name in row)
+            places = ", ".join(
+                f"codehub_user_id(${n})" if name == "owner" else f"${n}" for n, name in enumerate(row, start=1)
+            )
             await c.execute("DELETE FROM workspaces")
             await c.execute(f"INSERT INTO workspaces ({columns}) VALUES ({places})", *row.values())
-            before = dict(await c.fetchrow("SELECT * FROM workspaces") or {})
+            before = dict(await c.fetchrow("SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces") or {})
             real = await try_row(c, statement, args)
             found = statements.parse(statement).run(before, args)
             broken = found and any(statements.parse_condition(check)(found, ()) is False for check in checks())

@@ -20,9 +20,9 @@ from tests.web.server import Site
 
 SOON = 20
 ADD = """
-INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at,
+INSERT INTO workspaces (id, name, template, owner_id, created_at, updated_at, phase_changed_at, last_access_at,
                         desired_state, desired_by, desired_at)
-SELECT 'w' || n, 'lab', 't', 'mina', now(), now(), now(), now(), 'STANDBY', 'user', now()
+SELECT 'w' || n, 'lab', 't', codehub_user_id('mina'), now(), now(), now(), now(), 'STANDBY', 'user', now()
 FROM generate_series(1, $1::int) n
 """
 

@@ -12,9 +12,9 @@ WRITE = "SELECT pg_current_xact_id()"  # what every transaction has that wrote s
 BUSY = f"DO $$ BEGIN FOR i IN 1..1000 LOOP PERFORM ({WRITE}); COMMIT; END LOOP; END $$"
 ADD_USER = "INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())"
 ADD = """
-INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at,
+INSERT INTO workspaces (id, name, template, owner_id, created_at, updated_at, phase_changed_at, last_access_at,
                         desired_state, desired_by, desired_at)
-SELECT 'w' || n, 'lab', 't', 'mina', now(), now(), now(), now(), 'STANDBY', 'user', now()
+SELECT 'w' || n, 'lab', 't', codehub_user_id('mina'), now(), now(), now(), now(), 'STANDBY', 'user', now()
 FROM generate_series(1, $1::int) n
 """
 
@@ -22,6 +22,7 @@ FROM generate_series(1, $1::int) n
 async def test_a_statement_that_changes_many_tells_of_each_and_activity_of_none(database: Database) -> None:
     async with database.connection() as c:
         await c.execute(ADD_USER)
+        mina = await c.fetchval("SELECT id FROM users")
         begin = await outbox.newest(c)
         await c.execute(ADD, 3)
         added = await outbox.after(c, begin)
@@ -30,7 +31,7 @@ async def test_a_statement_that_changes_many_tells_of_each_and_activity_of_none(
         await c.execute("UPDATE workspaces SET last_access_at = now(), disk_bytes = 1")
         changed = await outbox.after(c, begin)
     assert {(e.audience, e.kind, e.subject) for e in added.events} == {
-        *(("user:mina", "workspace_joined", f"w{n}") for n in (1, 2, 3)),
+        *((f"user:{mina}", "workspace_joined", f"w{n}") for n in (1, 2, 3)),
         *((f"workspace:w{n}", "workspace_updated", f"w{n}") for n in (1, 2, 3)),
     }
     assert [e.audience for e in changed.events] == ["workspace:w1", "workspace:w2", "workspace:w3"]

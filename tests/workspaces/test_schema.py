@@ -11,10 +11,10 @@ from codehub.workspaces.model import Health, Observed, Operation
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 INSERT = """
-INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at,
+INSERT INTO workspaces (id, name, template, owner_id, created_at, updated_at, phase_changed_at, last_access_at,
                         desired_state, desired_by, desired_at, observed_status, health_status, operation,
                         archive_key, op_id)
-VALUES ($1, 'w', 't', 'mina', $2, $2, $2, $2, 'STANDBY', 'user', $2, $3, $4, $5, $6, 'op')
+VALUES ($1, 'w', 't', codehub_user_id('mina'), $2, $2, $2, $2, 'STANDBY', 'user', $2, $3, $4, $5, $6, 'op')
 """
 
 

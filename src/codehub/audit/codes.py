@@ -7,6 +7,7 @@ from enum import StrEnum
 class Code(StrEnum):
     USER_CREATE = "user.create"
     USER_CHANGE = "user.change"
+    USER_RENAME = "user.rename"
     LOGIN_LINK_CREATE = "login_link.create"
     LOGIN = "login"
     TOKEN_CREATE = "token.create"  # noqa: S105 (no password)
@@ -24,6 +25,7 @@ class Code(StrEnum):
 DATA: Mapping[Code, frozenset[str]] = {
     Code.USER_CREATE: frozenset({"role"}),
     Code.USER_CHANGE: frozenset({"role", "active"}),
+    Code.USER_RENAME: frozenset({"old_name", "new_name"}),
     Code.LOGIN_LINK_CREATE: frozenset(),
     Code.LOGIN: frozenset({"session_id"}),
     Code.TOKEN_CREATE: frozenset({"token_id", "scopes"}),

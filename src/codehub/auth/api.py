@@ -27,6 +27,7 @@ class UserIn(fields.Body):
 
 
 class UserChange(fields.Body):
+    name: str | None = Field(default=None, max_length=63, description="A new one; the old one is never given again.")
     role: Role | None = None
     active: bool | None = Field(default=None, strict=True, description="false: out within seconds, workspaces asleep")
 
@@ -125,7 +126,10 @@ async def get_user(request: Request, caller: Annotated[Principal, may(Action.USE
 async def change_user(
     request: Request, caller: Annotated[Principal, may(Action.USER_CHANGE)], name: Name, change: UserChange
 ) -> UserOut:
-    return _user(await _people(request).change_user(caller, name, role=change.role, active=change.active))
+    people = _people(request)
+    if change.name is not None:
+        name = (await people.rename_user(caller, name, change.name)).name
+    return _user(await people.change_user(caller, name, role=change.role, active=change.active))
 
 
 @router.post("/users/{name}/login-links", status_code=201, responses=documented(404, 409))

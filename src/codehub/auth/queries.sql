@@ -8,7 +8,9 @@ SELECT id, name, role, created_at, last_login_at, deactivated_at FROM users WHER
 SELECT id, name, role, created_at, last_login_at, deactivated_at FROM users WHERE name = $1 FOR UPDATE;
 
 -- name: add_user
-INSERT INTO users (name, role, created_at) VALUES ($1, $2, $3)
+-- A name that was ever given is not given again: what others know by it stays that person's.
+INSERT INTO users (name, role, created_at) SELECT $1, $2, $3
+WHERE NOT EXISTS (SELECT FROM former_names WHERE name = $1)
 ON CONFLICT (name) DO NOTHING
 RETURNING id, name, role, created_at, last_login_at, deactivated_at;
 
@@ -18,6 +20,14 @@ FROM users
 WHERE name > $1 AND ($2::text IS NULL OR role = $2)
 ORDER BY name
 LIMIT $3;
+
+-- name: rename_user
+WITH was AS (
+    INSERT INTO former_names (name, user_id) SELECT name, id FROM users WHERE id = $1 ON CONFLICT DO NOTHING
+)
+UPDATE users SET name = $2
+WHERE id = $1 AND NOT EXISTS (SELECT FROM former_names WHERE name = $2 AND user_id <> $1)
+RETURNING id, name, role, created_at, last_login_at, deactivated_at;
 
 -- name: change_user
 UPDATE users SET role = $2, deactivated_at = $3 WHERE id = $1
@@ -81,15 +91,17 @@ LIMIT $5;
 
 -- name: add_token
 INSERT INTO access_tokens (id, user_id, label, secret_hash, scopes, created_at, created_by, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-RETURNING id, user_id, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at;
+VALUES ($1, $2, $3, $4, $5, $6, codehub_actor_id($7), $8)
+RETURNING id, user_id, label, secret_hash, scopes, created_at, codehub_actor_name(created_by) AS created_by, expires_at, last_used_at,
+       revoked_at;
 
 -- name: count_tokens
 -- Those that work. The person's row is locked: exact.
 SELECT count(*) FROM access_tokens WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2;
 
 -- name: find_token
-SELECT id, user_id, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at
+SELECT id, user_id, label, secret_hash, scopes, created_at, codehub_actor_name(created_by) AS created_by, expires_at, last_used_at,
+       revoked_at
 FROM access_tokens WHERE id = $1;
 
 -- name: note_token_use
@@ -102,7 +114,8 @@ UPDATE access_tokens SET revoked_at = $3 WHERE id = $1 AND user_id = $2 AND revo
 UPDATE access_tokens SET revoked_at = $2 WHERE user_id = $1 AND revoked_at IS NULL;
 
 -- name: page_tokens
-SELECT id, user_id, label, secret_hash, scopes, created_at, created_by, expires_at, last_used_at, revoked_at
+SELECT id, user_id, label, secret_hash, scopes, created_at, codehub_actor_name(created_by) AS created_by, expires_at, last_used_at,
+       revoked_at
 FROM access_tokens
 WHERE user_id = $1 AND revoked_at IS NULL AND (created_at, id) > ($2, $3)
 ORDER BY created_at, id

@@ -17,10 +17,11 @@ from codehub.db import Connection, Database
 from codehub.errors import InvalidRequestError, NotFoundError, TokenLimitError, UnauthenticatedError, UserExistsError
 from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
-from codehub.policy.model import Origin, Principal, Role, Scope
+from codehub.policy.model import Origin, Principal, Role, Scope, System
 from codehub.settings import AuthConfig, LimitsConfig
 
 FIRST_ADMIN = "admin"
+RESERVED = frozenset({*System, "codehub"})  # history would take a person of that name for it
 REVOKES = {"session": Action.SESSION_REVOKE, "token": Action.TOKEN_REVOKE}
 Leaving = Callable[[Connection, str, Principal, datetime], Awaitable[None]]  # who, by whom, when
 FROM_THE_START: store.After = (datetime.min.replace(tzinfo=UTC), "")
@@ -70,12 +71,11 @@ class People:
 
     async def create_user(self, caller: Principal, name: str, role: Role) -> Person:
         policy_rules.require(caller, Action.USER_CREATE)
-        if not ids.is_label(name):
-            raise InvalidRequestError("1 to 63 of a–z, 0–9 and -, not at the ends", field="name")
+        _check_name(name)
         async with self._database.transaction() as c:
             person = await store.add_user(c, name, role, self._clock.now())
             if person is None:
-                raise UserExistsError(f"there is a user {name} already")
+                raise await self._taken(c, name)
             await audit.record(c, self._clock.now(), caller.origin, Code.USER_CREATE, name, role=role)
         return person
 
@@ -122,6 +122,25 @@ class People:
             await audit.record(c, now, caller.origin, Code.USER_CHANGE, name, role=new_role, active=new_active)
         self._credentials.forget()
         return changed
+
+    async def rename_user(self, caller: Principal, name: str, new_name: str) -> Person:
+        """What is theirs, and what they did, stays theirs; the old name is never given to another person."""
+        policy_rules.require(caller, Action.USER_CHANGE)
+        _check_name(new_name)
+        now = self._clock.now()
+        async with self._database.transaction() as c:
+            person = await self._user(c, name, lock=True)
+            if person.name == new_name:
+                return person
+            if person.name == FIRST_ADMIN:
+                raise InvalidRequestError(f"{FIRST_ADMIN} keeps its name: CODEHUB_ADMIN_TOKEN acts as it", field="name")
+            renamed = await store.rename_user(c, person.id, new_name)
+            if renamed is None:
+                raise await self._taken(c, new_name)
+            await c.execute(sql.announce)
+            await audit.record(c, now, caller.origin, Code.USER_RENAME, new_name, old_name=name, new_name=new_name)
+        self._credentials.forget()
+        return renamed
 
     async def make_login_link(self, caller: Principal, name: str) -> LoginLink:
         policy_rules.require(caller, Action.LOGIN_LINK_CREATE)
@@ -220,6 +239,11 @@ class People:
             await audit.record(c, now, caller.origin, Code(f"{kind}.revoke"), name, id=id_)
         self._credentials.forget()
 
+    async def _taken(self, c: Connection, name: str) -> UserExistsError:
+        if await store.find_user(c, name):
+            return UserExistsError(f"there is a user {name} already")
+        return UserExistsError(f"another person was called {name} once: choose another name")
+
     async def _user(self, c: Connection, name: str, *, lock: bool = False) -> Person:
         found = None
         if ids.is_label(name):
@@ -227,6 +251,13 @@ class People:
         if found is None:
             raise NotFoundError(policy_rules.NO_SUCH_USER)
         return found
+
+
+def _check_name(name: str) -> None:
+    if not ids.is_label(name):
+        raise InvalidRequestError("1 to 63 of a–z, 0–9 and -, not at the ends", field="name")
+    if name in RESERVED:
+        raise InvalidRequestError("this is the name of a part of the platform", field="name")
 
 
 async def prune(c: Connection, now: datetime, limit: int) -> int:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import asyncpg
+
 from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.db import Connection, Queries, one, rows
 from codehub.policy.model import Role
@@ -38,6 +40,15 @@ async def add_user(c: Connection, name: str, role: Role, now: datetime) -> Perso
 
 async def page_users(c: Connection, after: str, role: Role | None, limit: int) -> list[Person]:
     return [replace(p, role=Role(p.role)) for p in rows(Person, await c.fetch(sql.page_users, after, role, limit))]
+
+
+async def rename_user(c: Connection, id_: str, name: str) -> Person | None:
+    """None when the name is, or was, another person's."""
+    try:
+        async with c.transaction():  # of its own, so that the one around it goes on
+            return _person(await c.fetchrow(sql.rename_user, id_, name))
+    except asyncpg.UniqueViolationError:
+        return None
 
 
 async def change_user(c: Connection, id_: str, role: Role, deactivated_at: datetime | None) -> Person:

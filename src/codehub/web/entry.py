@@ -42,10 +42,17 @@ async def open_workspace(request: Request, id: str) -> Response:  # noqa: A002
         return pages.not_found(request, home_url=_home(request))
     if "authorization" in request.headers:  # a program's: it is served in place, and has no browser to lead anywhere
         caller = await require_login(request, Action.WORKSPACE_WAKE)  # which the page does
-        return await _show(request, id, caller)
+        try:
+            return await _show(request, id, caller)
+        except NotFoundError as e:
+            return _refuse(request, caller, e)
     holder = await pass_holder(request, id) if own is not None or not services_of(request).origins.isolated else None
     if holder is not None:
-        return await _show(request, id, holder)
+        try:
+            return await _show(request, id, holder)
+        except NotFoundError as e:  # a pass of before: they may be called otherwise now, or be a guest no more
+            if own is None:
+                return _refuse(request, holder, e)
     if own is not None:
         return go(begin_url(handover.wanted(request)))
     return await _let_in(request, id)
@@ -84,13 +91,10 @@ def _refuse(request: Request, principal: Principal, error: CodeHubError) -> Resp
 async def _show(request: Request, id_: str, principal: Principal) -> Response:
     """Wake it, or say why that does not happen."""
     services, home_url = services_of(request), _home(request)
-    try:
-        visit = await services.access.visit(principal, id_)
-        outcome: Workspace | Refused = visit.workspace
-        if not request.state.head and not rules.looks_ahead(request.headers):
-            outcome = await services.access.wake(principal, visit)
-    except NotFoundError as e:
-        return _refuse(request, principal, e)
+    visit = await services.access.visit(principal, id_)
+    outcome: Workspace | Refused = visit.workspace
+    if not request.state.head and not rules.looks_ahead(request.headers):
+        outcome = await services.access.wake(principal, visit)
     if isinstance(outcome, Refused):
         return _over_limit(request, visit, outcome)
     w, may = outcome, policy.allows(principal, Action.WORKSPACE_START, visit.resource)

@@ -60,7 +60,7 @@ def parse_cursor(last_event_id: str) -> int | None:
 
 
 async def _stream(hub: Hub, caller: Principal, cursor: int | None) -> AsyncIterator[bytes]:
-    audiences, sees_all = [model.user(caller.name)], policy.allows(caller, Action.EVENTS_FOLLOW_ALL)
+    audiences, sees_all = [model.user(caller.id)], policy.allows(caller, Action.EVENTS_FOLLOW_ALL)
     if sees_all:
         audiences += [model.ADMINS, changes.EVERY_WORKSPACE]
 

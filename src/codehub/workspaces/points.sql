@@ -34,4 +34,4 @@ SET restore_from = $2, desired_state = $3, desired_by = $4, desired_at = $5, upd
     health_status = 'OK', error_info = NULL, failures = 0,
     last_access_at = CASE WHEN $3 = 'RUNNING' THEN greatest(last_access_at, $5) ELSE last_access_at END
 WHERE id = $1
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;

@@ -1,29 +1,29 @@
 -- name: add
-INSERT INTO workspaces (id, name, template, owner, created_at, updated_at, phase_changed_at, last_access_at, attention_at,
+INSERT INTO workspaces (id, name, template, owner_id, created_at, updated_at, phase_changed_at, last_access_at, attention_at,
                         desired_state, desired_by, desired_at, standby_ttl_seconds, archive_ttl_seconds)
-VALUES ($1, $2, $3, $4, $5, $5, $5, $5, $5, $6, $7, $5, $8, $9)
-RETURNING *;
+VALUES ($1, $2, $3, codehub_user_id($4), $5, $5, $5, $5, $5, $6, $7, $5, $8, $9)
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: find
-SELECT * FROM workspaces WHERE id = $1;
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces WHERE id = $1;
 
 -- name: lock
-SELECT * FROM workspaces WHERE id = $1 FOR UPDATE;
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces WHERE id = $1 FOR UPDATE;
 
 -- name: lock_if_free
 -- For the controller: somebody's request holds the row only for a moment, the next tick looks again.
-SELECT * FROM workspaces WHERE id = $1 FOR UPDATE SKIP LOCKED;
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces WHERE id = $1 FOR UPDATE SKIP LOCKED;
 
 -- name: owned_by_admin
 -- Of somebody who may do everything anyway.
 SELECT EXISTS (
-    SELECT FROM workspaces w JOIN users u ON u.name = w.owner
+    SELECT FROM workspaces w JOIN users u ON u.id = w.owner_id
     WHERE w.id = $1 AND u.role = 'admin' AND u.deactivated_at IS NULL
 );
 
 -- name: page
-SELECT * FROM workspaces
-WHERE ($1::text IS NULL OR owner = $1)
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
+WHERE ($1::text IS NULL OR owner_id = (SELECT codehub_user_id($1)))
   AND ($2::text IS NULL OR phase = $2)
   AND ($3::text IS NULL OR template = $3)
   AND ((deleted_at IS NOT NULL) = $4)
@@ -43,10 +43,10 @@ SELECT pg_advisory_xact_lock(7235416, hashtext($1));
 
 -- name: count_kept
 SELECT count(*) AS kept, count(*) FILTER (WHERE deleted_at IS NOT NULL) AS in_trash
-FROM workspaces WHERE owner = $1 AND emptied_at IS NULL;
+FROM workspaces WHERE owner_id = (SELECT codehub_user_id($1)) AND emptied_at IS NULL;
 
 -- name: count_running
-SELECT count(*) AS everywhere, count(*) FILTER (WHERE owner = $1) AS of_owner
+SELECT count(*) AS everywhere, count(*) FILTER (WHERE owner_id = (SELECT codehub_user_id($1))) AS of_owner
 FROM workspaces
 WHERE (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING'))
   AND id <> $2;
@@ -54,7 +54,7 @@ WHERE (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NU
 -- name: running_of
 SELECT id, name FROM workspaces
 WHERE (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING'))
-  AND owner = $1
+  AND owner_id = (SELECT codehub_user_id($1))
 ORDER BY desired_at
 LIMIT 50;
 
@@ -64,7 +64,7 @@ UPDATE workspaces
 SET desired_state = $2, desired_by = $3, desired_at = $4, updated_at = $4, attention_at = $4,
     last_access_at = CASE WHEN $2 = 'RUNNING' THEN greatest(last_access_at, $4) ELSE last_access_at END
 WHERE id = $1 AND operation = 'NONE' AND health_status = 'OK' AND deleted_at IS NULL
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: change_details
 UPDATE workspaces
@@ -74,26 +74,26 @@ SET name = coalesce($2, name),
     keep_awake_until = CASE WHEN $7 THEN $8 ELSE keep_awake_until END,
     updated_at = $9
 WHERE id = $1
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: mark_deleted
 UPDATE workspaces
 SET deleted_at = coalesce(deleted_at, $2), purge = purge OR $3, updated_at = $2, attention_at = $2
 WHERE id = $1
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: mark_undeleted
 UPDATE workspaces
 SET deleted_at = NULL, purge = false, desired_state = $2, desired_by = $3, desired_at = $4, updated_at = $4,
     attention_at = $4
 WHERE id = $1
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: mark_recovered
 UPDATE workspaces
 SET health_status = 'OK', error_info = NULL, failures = 0, updated_at = $2, attention_at = $2, archive_key = $3
 WHERE id = $1
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: start_position
 SELECT count(*) FROM workspaces
@@ -102,41 +102,42 @@ WHERE desired_state = 'RUNNING' AND observed_status IN ('PENDING', 'STANDBY') AN
 
 -- name: add_history
 INSERT INTO workspace_history (workspace_id, at, actor, code, data, from_state, to_state, took_seconds)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
+VALUES ($1, $2, codehub_actor_id($3), $4, codehub_data_with_ids($5), $6, $7, $8);
 
 -- name: page_history
-SELECT id, workspace_id, at, actor, code, data, from_state, to_state, took_seconds
+SELECT id, workspace_id, at, codehub_actor_name(actor) AS actor, code, codehub_data_with_names(data) AS data,
+       from_state, to_state, took_seconds
 FROM workspace_history WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
 -- name: due_to_run
 -- What is under way, and what is to run. Apart from the rest: thousands that are to be stored away are in no one's way.
-SELECT * FROM workspaces
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
 WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
   AND (operation <> 'NONE' OR (desired_state = 'RUNNING' AND deleted_at IS NULL))
 ORDER BY attention_at, desired_at LIMIT $3;
 
 -- name: due_deleted
-SELECT * FROM workspaces
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
 WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
   AND operation = 'NONE' AND deleted_at IS NOT NULL
 ORDER BY attention_at, desired_at LIMIT $3;
 
 -- name: due_to_sleep
-SELECT * FROM workspaces
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
 WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
   AND operation = 'NONE' AND desired_state <> 'RUNNING' AND deleted_at IS NULL
 ORDER BY attention_at, desired_at LIMIT $3;
 
 -- name: lost_containers
 -- Rows that say RUNNING although no such container was seen.
-SELECT * FROM workspaces
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
 WHERE observed_status = 'RUNNING' AND operation = 'NONE' AND NOT (id = ANY ($1::text[])) AND NOT (id = ANY ($2::text[]))
   AND coalesce(node, $4) = $4
 LIMIT $3;
 
 -- name: not_running
 -- Of these containers' workspaces, those whose row does not expect one.
-SELECT * FROM workspaces
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
 WHERE id = ANY ($1::text[]) AND NOT (id = ANY ($2::text[])) AND observed_status <> 'RUNNING' AND operation = 'NONE'
   AND coalesce(node, $3) = $3;
 
@@ -145,7 +146,7 @@ SELECT id FROM workspaces WHERE id = ANY ($1::text[]);
 
 -- name: sweep
 -- A rotating look at sleeping volumes, a bounded number at a time.
-SELECT * FROM workspaces
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
 WHERE observed_status = 'STANDBY' AND operation = 'NONE' AND health_status = 'OK' AND id > $1
   AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
 ORDER BY id LIMIT $3;
@@ -167,7 +168,7 @@ SET operation = $2, op_id = $3, op_started_at = $4, updated_at = $4, attention_a
     archive_key = CASE WHEN $2 = 'RESTORING' THEN coalesce(restore_from, archive_key) ELSE archive_key END,
     restore_from = CASE WHEN $2 = 'RESTORING' THEN NULL ELSE restore_from END
 WHERE id = $1 AND operation = 'NONE'
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: observe
 -- What was seen, with whatever it ends: the operation, the error, the need to look again.
@@ -177,12 +178,12 @@ SET observed_status = $2, operation = $3, health_status = $4, error_info = $5, v
     attention_at = $9, updated_at = $10, failures = $13,
     node = CASE WHEN $6::text IS NULL THEN NULL ELSE coalesce(node, $14) END
 WHERE id = $1 AND operation = $11 AND op_id IS NOT DISTINCT FROM $12
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: commit_archive
 UPDATE workspaces SET archive_key = $3, updated_at = $4
 WHERE id = $1 AND op_id = $2 AND operation = 'ARCHIVING'
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: note_progress
 UPDATE workspaces SET progress = $3, updated_at = $4 WHERE id = $1 AND op_id = $2 AND operation <> 'NONE';
@@ -198,13 +199,13 @@ ORDER BY disk_measured_at NULLS FIRST LIMIT $2;
 
 -- name: seen_by
 -- What a user owns, and what others share with them.
-SELECT id FROM workspaces WHERE owner = $1 AND emptied_at IS NULL
+SELECT id FROM workspaces WHERE owner_id = (SELECT codehub_user_id($1)) AND emptied_at IS NULL
 UNION ALL
-SELECT w.id FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.name = w.owner
-WHERE s.user_name = $1 AND u.deactivated_at IS NULL AND w.emptied_at IS NULL;
+SELECT w.id FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.id = w.owner_id
+WHERE s.user_id = (SELECT codehub_user_id($1)) AND u.deactivated_at IS NULL AND w.emptied_at IS NULL;
 
 -- name: find_many
-SELECT * FROM workspaces WHERE id = ANY ($1::text[]);
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces WHERE id = ANY ($1::text[]);
 
 -- name: prune_history
 DELETE FROM workspace_history WHERE id IN (SELECT id FROM workspace_history WHERE at < $1 ORDER BY at LIMIT $2);
@@ -214,10 +215,10 @@ UPDATE workspaces
 SET operation = $2, health_status = $3, error_info = $4, failures = $5, attention_at = $6, updated_at = $7,
     progress = CASE WHEN $2 = 'NONE' THEN NULL ELSE progress END
 WHERE id = $1
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: rest
-UPDATE workspaces SET attention_at = NULL WHERE id = $1 RETURNING *;
+UPDATE workspaces SET attention_at = NULL WHERE id = $1 RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: next_due
 SELECT min(attention_at) FROM workspaces WHERE attention_at IS NOT NULL AND NOT (id = ANY ($1::text[]))
@@ -231,13 +232,13 @@ SELECT deactivated_at IS NULL FROM users WHERE name = $1;
 SELECT deactivated_at IS NULL FROM users WHERE name = $1 FOR KEY SHARE;
 
 -- name: lock_all_of
-SELECT id FROM workspaces WHERE owner = $1 AND deleted_at IS NULL ORDER BY id FOR UPDATE;
+SELECT id FROM workspaces WHERE owner_id = (SELECT codehub_user_id($1)) AND deleted_at IS NULL ORDER BY id FOR UPDATE;
 
 -- name: sleep_all_of
 -- Also in the middle of an operation, and also what a timer's wish keeps asleep: that one could be withdrawn.
 WITH before AS (
     SELECT id, desired_state FROM workspaces
-    WHERE owner = $1 AND deleted_at IS NULL
+    WHERE owner_id = (SELECT codehub_user_id($1)) AND deleted_at IS NULL
       AND (desired_state = 'RUNNING' OR observed_status = 'RUNNING' OR keep_awake_until IS NOT NULL)
 ), slept AS (
     UPDATE workspaces w
@@ -248,12 +249,12 @@ WITH before AS (
     RETURNING w.id, before.desired_state AS wished
 )
 INSERT INTO workspace_history (workspace_id, at, actor, code, from_state, to_state)
-SELECT id, $2, $3, 'owner_deactivated', 'RUNNING', 'STANDBY' FROM slept WHERE wished = 'RUNNING';
+SELECT id, $2, codehub_actor_id($3), 'owner_deactivated', 'RUNNING', 'STANDBY' FROM slept WHERE wished = 'RUNNING';
 
 -- name: end_shares_with
-WITH ended AS (DELETE FROM workspace_shares WHERE user_name = $1 RETURNING workspace_id)
+WITH ended AS (DELETE FROM workspace_shares WHERE user_id = (SELECT codehub_user_id($1)) RETURNING workspace_id)
 INSERT INTO workspace_history (workspace_id, at, actor, code, data)
-SELECT workspace_id, $2, $3, 'guest_deactivated', jsonb_build_object('user', $1::text) FROM ended;
+SELECT workspace_id, $2, codehub_actor_id($3), 'guest_deactivated', jsonb_build_object('user', codehub_user_id($1)) FROM ended;
 
 -- name: wake_controller
 -- Said only by whoever wishes something, so that the controller's own writes do not wake it.
@@ -261,16 +262,16 @@ SELECT pg_notify('codehub_wishes', '');
 
 -- name: routes_in_use
 -- What runs or is about to: the proxy knows these by heart, the others when somebody asks for them.
-SELECT w.id, w.owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
-       w.standby_ttl_seconds, array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests,
+SELECT w.id, codehub_user_name(w.owner_id) AS owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
+       w.standby_ttl_seconds, array(SELECT u.name FROM workspace_shares s JOIN users u ON u.id = s.user_id WHERE s.workspace_id = w.id) AS guests,
        events_newest() AS as_of
 FROM workspaces w
 WHERE w.observed_status = 'RUNNING'
    OR (w.health_status = 'OK' AND w.deleted_at IS NULL AND w.desired_state = 'RUNNING');
 
 -- name: routes_of
-SELECT w.id, w.owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
-       w.standby_ttl_seconds, array(SELECT user_name FROM workspace_shares s WHERE s.workspace_id = w.id) AS guests,
+SELECT w.id, codehub_user_name(w.owner_id) AS owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
+       w.standby_ttl_seconds, array(SELECT u.name FROM workspace_shares s JOIN users u ON u.id = s.user_id WHERE s.workspace_id = w.id) AS guests,
        events_newest() AS as_of
 FROM workspaces w
 WHERE w.id = ANY ($1::text[]);
@@ -278,40 +279,50 @@ WHERE w.id = ANY ($1::text[]);
 -- name: is_guest
 -- Nobody is the guest of somebody who is deactivated.
 SELECT EXISTS (
-    SELECT FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.name = w.owner
-    WHERE s.workspace_id = $1 AND s.user_name = $2 AND u.deactivated_at IS NULL
+    SELECT FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.id = w.owner_id
+    WHERE s.workspace_id = $1 AND s.user_id = (SELECT codehub_user_id($2)) AND u.deactivated_at IS NULL
 );
 
 -- name: add_share
-INSERT INTO workspace_shares (workspace_id, user_name, created_at) VALUES ($1, $2, $3)
+INSERT INTO workspace_shares (workspace_id, user_name, user_id, created_at) VALUES ($1, $2, codehub_user_id($2), $3)
 ON CONFLICT DO NOTHING;
 
 -- name: count_shares
--- (of this workspace, of everything its owner shares with this person)
-SELECT count(*) FILTER (WHERE s.workspace_id = $1) AS of_workspace, count(*) FILTER (WHERE s.user_name = $3) AS with_one
-FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id
-WHERE w.owner = $2 AND (s.workspace_id = $1 OR s.user_name = $3);
+-- (of this workspace, of everything its owner shares with this person, whether it is shared with them already)
+WITH shares AS (
+    SELECT s.workspace_id, s.user_name = $3 OR s.user_id = (SELECT codehub_user_id($3)) AS with_them
+    FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id
+    WHERE w.owner_id = (SELECT codehub_user_id($2))
+)
+SELECT count(*) FILTER (WHERE workspace_id = $1) AS of_workspace, count(*) FILTER (WHERE with_them) AS with_one,
+       coalesce(bool_or(workspace_id = $1 AND with_them), false) AS there
+FROM shares;
 
 -- name: note_opened
-UPDATE workspace_shares SET opened_at = $3 WHERE workspace_id = $1 AND user_name = $2 AND opened_at IS NULL;
+UPDATE workspace_shares SET opened_at = $3 WHERE workspace_id = $1 AND user_id = (SELECT codehub_user_id($2)) AND opened_at IS NULL;
 
 -- name: entered_since
 SELECT EXISTS (
-    SELECT FROM workspace_history WHERE workspace_id = $1 AND actor = $2 AND code = 'entered' AND at > $3
+    SELECT FROM workspace_history WHERE workspace_id = $1 AND actor = codehub_actor_id($2) AND code = 'entered' AND at > $3
 );
 
 -- name: remove_share
-DELETE FROM workspace_shares WHERE workspace_id = $1 AND user_name = $2;
+DELETE FROM workspace_shares
+WHERE workspace_id = $1
+  AND (user_id = (SELECT codehub_user_id($2)) OR (user_name = $2 AND (user_id IS NULL OR codehub_user_id($2) IS NULL)));
 
 -- name: page_shares
-SELECT user_name, created_at, opened_at FROM workspace_shares
-WHERE workspace_id = $1 AND user_name > $2
+SELECT * FROM (
+    SELECT coalesce(codehub_user_name(user_id), user_name) AS user_name, created_at, opened_at
+    FROM workspace_shares WHERE workspace_id = $1
+) AS named
+WHERE user_name > $2
 ORDER BY user_name
 LIMIT $3;
 
 -- name: page_shared_with
-SELECT w.* FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.name = w.owner
-WHERE s.user_name = $1 AND u.deactivated_at IS NULL AND w.deleted_at IS NULL AND w.observed_status <> 'DELETED' AND (w.created_at, w.id) > ($2, $3)
+SELECT w.*, u.name AS owner FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.id = w.owner_id
+WHERE s.user_id = (SELECT codehub_user_id($1)) AND u.deactivated_at IS NULL AND w.deleted_at IS NULL AND w.observed_status <> 'DELETED' AND (w.created_at, w.id) > ($2, $3)
 ORDER BY w.created_at, w.id
 LIMIT $4;
 

@@ -60,8 +60,8 @@ class Sharing:
             raise NotFoundError(f"there is nobody called {user[:63]!r} who could come")
         async with self._database.transaction() as c:
             now = self._clock.now()
-            await self._check_shares(c, caller, w, user)
-            if await c.execute(sql.add_share, id_, user, now) == "INSERT 0 1":
+            there = await self._check_shares(c, caller, w, user)
+            if not there and await c.execute(sql.add_share, id_, user, now) == "INSERT 0 1":
                 await store.note(c, id_, now, store.Change(caller.name, history.Shared(user)))
 
     async def _may_be_named(self, caller: Principal, user: str) -> bool:
@@ -70,21 +70,22 @@ class Sharing:
             return await self._people.is_active(user)
         return ids.is_label(user)
 
-    async def _check_shares(self, c: Connection, caller: Principal, w: Workspace, user: str) -> None:
-        """Exact: what one person shares, they share one after the other."""
+    async def _check_shares(self, c: Connection, caller: Principal, w: Workspace, user: str) -> bool:
+        """Is it shared with them already? Exact: what one person shares, they share one after the other."""
         of_workspace = policy_rules.allowance(caller, self._limits.max_shares_per_workspace)
         with_one = policy_rules.allowance(caller, self._limits.max_shares_with_one)
         await c.execute(sql.one_at_a_time, w.owner)
         found = await c.fetchrow(sql.count_shares, w.id, w.owner, user)
         assert found  # noqa: S101 (an aggregate always returns a row)
-        if await c.fetchval(sql.is_guest, w.id, user):
-            return
+        if found["there"]:
+            return True
         if of_workspace is not None and found["of_workspace"] >= of_workspace:
             raise ShareLimitError(f"it is shared with {of_workspace} people, and that is the most: end one share first")
         if with_one is not None and found["with_one"] >= with_one:
             raise ShareLimitError(
                 f"{w.owner} shares {with_one} workspaces with {user}, and that is the most: end one share first"
             )
+        return False
 
     async def unshare(self, caller: Principal, id_: str, user: str) -> None:
         """A guest who is in is out within seconds. Guests may leave by themselves."""

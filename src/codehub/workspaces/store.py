@@ -33,7 +33,8 @@ WORDS = {
 
 
 def workspace(record: Mapping[str, Any]) -> Workspace:
-    return Workspace(**{**record, **{name: word(record[name]) for name, word in WORDS.items()}})
+    fields = {name: value for name, value in record.items() if name != "owner_id"}
+    return Workspace(**{**fields, **{name: word(record[name]) for name, word in WORDS.items()}})
 
 
 def _maybe(record: Mapping[str, Any] | None) -> Workspace | None:

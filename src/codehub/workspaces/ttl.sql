@@ -129,11 +129,12 @@ SET desired_state = 'RUNNING', desired_by = 'wake', desired_at = least($2::times
     updated_at = $3, attention_at = $3, last_access_at = greatest(last_access_at, $2)
 WHERE id = $1 AND desired_by = 'ttl' AND desired_state = 'STANDBY' AND operation = 'NONE' AND observed_status = 'RUNNING'
   AND health_status = 'OK' AND deleted_at IS NULL
-RETURNING *;
+RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: last_sleep
 -- The newest line of history in which a user, or a timer, asked it to sleep.
-SELECT id, workspace_id, at, actor, code, data, from_state, to_state, took_seconds
+SELECT id, workspace_id, at, codehub_actor_name(actor) AS actor, code, codehub_data_with_names(data) AS data,
+       from_state, to_state, took_seconds
 FROM workspace_history WHERE workspace_id = $1
   AND code IN ('sleep_requested', 'archive_requested', 'idle_sleep', 'idle_archive', 'owner_deactivated')
 ORDER BY id DESC LIMIT 1;
@@ -145,5 +146,5 @@ SET keep_awake_until = greatest(keep_awake_until, $2::timestamptz),
     keep_awake_reason = CASE WHEN $2 > coalesce(keep_awake_until, '-infinity') THEN $3 ELSE keep_awake_reason END,
     updated_at = $4
 WHERE id = $1 AND phase = 'RUNNING' AND op_id = $5 AND deleted_at IS NULL
-  AND EXISTS (SELECT FROM users WHERE name = owner AND deactivated_at IS NULL)
-RETURNING *;
+  AND EXISTS (SELECT FROM users u WHERE u.id = owner_id AND u.deactivated_at IS NULL)
+RETURNING *, codehub_user_name(owner_id) AS owner;
