@@ -1,5 +1,7 @@
 """A person can be renamed: what is theirs and what they did stays theirs, and no other person gets the old name."""
 
+import asyncio
+
 import pytest
 
 from codehub.auth.service import People
@@ -73,6 +75,14 @@ async def test_a_share_with_a_name_that_nobody_had_lets_nobody_in_later(services
 async def test_nobody_is_called_like_a_part_of_the_platform(services: Services, name: str) -> None:
     with pytest.raises(InvalidRequestError):
         await add(services, name)
+
+
+async def test_two_who_want_one_name_do_not_both_get_it(services: Services) -> None:
+    for name in ("mina", "jun", "sora"):
+        await add(services, name)
+    tries = [rename(services.people, name, "kim") for name in ("mina", "jun", "sora")]
+    found = await asyncio.gather(*tries, add(services, "kim"), return_exceptions=True)
+    assert [type(each) for each in found if each] == [UserExistsError] * 3
 
 
 async def test_the_admin_keeps_its_name(services: Services) -> None:

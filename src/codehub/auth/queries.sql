@@ -7,6 +7,10 @@ SELECT id, name, role, created_at, last_login_at, deactivated_at FROM users WHER
 -- name: lock_user
 SELECT id, name, role, created_at, last_login_at, deactivated_at FROM users WHERE name = $1 FOR UPDATE;
 
+-- name: one_name_at_a_time
+-- Names are given one after the other: two who want the same one do not both find it free.
+SELECT pg_advisory_xact_lock(7235418);
+
 -- name: add_user
 -- A name that was ever given is not given again: what others know by it stays that person's.
 INSERT INTO users (name, role, created_at) SELECT $1, $2, $3
@@ -26,7 +30,9 @@ WITH was AS (
     INSERT INTO former_names (name, user_id) SELECT name, id FROM users WHERE id = $1 ON CONFLICT DO NOTHING
 )
 UPDATE users SET name = $2
-WHERE id = $1 AND NOT EXISTS (SELECT FROM former_names WHERE name = $2 AND user_id <> $1)
+WHERE id = $1
+  AND NOT EXISTS (SELECT FROM former_names WHERE name = $2 AND user_id <> $1)
+  AND NOT EXISTS (SELECT FROM users WHERE name = $2)
 RETURNING id, name, role, created_at, last_login_at, deactivated_at;
 
 -- name: change_user

@@ -5,8 +5,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import asyncpg
-
 from codehub.auth.model import AccessToken, BrowserSession, Person
 from codehub.db import Connection, Queries, one, rows
 from codehub.policy.model import Role
@@ -34,7 +32,8 @@ async def lock_user(c: Connection, name: str) -> Person | None:
 
 
 async def add_user(c: Connection, name: str, role: Role, now: datetime) -> Person | None:
-    """None when the name is taken."""
+    """None when the name is, or was, another person's."""
+    await c.execute(sql.one_name_at_a_time)
     return _person(await c.fetchrow(sql.add_user, name, role, now))
 
 
@@ -44,11 +43,8 @@ async def page_users(c: Connection, after: str, role: Role | None, limit: int) -
 
 async def rename_user(c: Connection, id_: str, name: str) -> Person | None:
     """None when the name is, or was, another person's."""
-    try:
-        async with c.transaction():  # of its own, so that the one around it goes on
-            return _person(await c.fetchrow(sql.rename_user, id_, name))
-    except asyncpg.UniqueViolationError:
-        return None
+    await c.execute(sql.one_name_at_a_time)
+    return _person(await c.fetchrow(sql.rename_user, id_, name))
 
 
 async def change_user(c: Connection, id_: str, role: Role, deactivated_at: datetime | None) -> Person:
