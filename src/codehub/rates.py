@@ -1,4 +1,4 @@
-"""How often somebody may do something: one bucket per person and kind, in Redis, for all processes together.
+"""How often a person may do something: one bucket per person and kind, in Redis, for all processes together.
 
 Asked at the edge (`http.access`) before any work. A bucket holds a minute's worth, so that a burst is fine and a flood
 is not. Without Redis nobody is stopped: what is counted in the database is bounded all the same.

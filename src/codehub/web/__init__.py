@@ -1,1 +1,1 @@
-"""HTTP: the application, its middleware, problem bodies (error to status, once), pages."""
+"""The application that answers HTTP: middleware, pages in two languages, live updates."""
