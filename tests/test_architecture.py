@@ -1,4 +1,4 @@
-"""The page about the architecture is drawn from the code, and up to date; the ways through it are as short as they may be."""
+"""The page about the architecture is drawn from the code and up to date; no way through it is longer than it may be."""
 
 import pathlib
 import subprocess
