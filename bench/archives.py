@@ -110,7 +110,9 @@ class Race:
     def _we_archive(self) -> None:
         self._note("archive: packing alone", timed(lambda: uvloop.run(pack_to(self._home, self._scratch / "packed"))))
         uvloop.run(service.delete(self._store, f"{BASE}/home.tar.zst"))
-        archive = timed(lambda: uvloop.run(service.archive(self._home, self._store, BASE, now=NOW)))
+        archive = timed(
+            lambda: uvloop.run(service.archive(process.from_folder(self._home), self._store, BASE, now=NOW))
+        )
         self._note("archive: ours, to disk and read back", archive)
 
     def _empty(self) -> Path:
@@ -127,7 +129,7 @@ class Race:
 
     def _we_restore(self) -> None:
         back = self._empty()
-        restore = service.restore(self._store, f"{BASE}/home.tar.zst", back, None, QUOTA)
+        restore = service.restore(self._store, f"{BASE}/home.tar.zst", process.into_folder(back, None, QUOTA), QUOTA)
         self._note("restore: ours, checked and to disk", timed(lambda: uvloop.run(restore)))
 
 
@@ -211,10 +213,10 @@ async def measure(job: str, scratch: Path) -> None:
     workers: list[float] = []
     watching = asyncio.create_task(watch_workers(workers))
     if job == "archive":
-        await service.archive(scratch / "home", store, BASE, now=NOW)
+        await service.archive(process.from_folder(scratch / "home"), store, BASE, now=NOW)
     else:
         (scratch / "back").mkdir()
-        await service.restore(store, f"{BASE}/home.tar.zst", scratch / "back", None, QUOTA)
+        await service.restore(store, f"{BASE}/home.tar.zst", process.into_folder(scratch / "back", None, QUOTA), QUOTA)
     watching.cancel()
     print(json.dumps([peak_of("self"), max(workers)]))
 

@@ -1,4 +1,4 @@
-"""What the product is handed in place of a machine: a runtime, an object store and workers that only ask.
+"""What the product is handed in place of a machine: a runtime and an object store that only ask.
 
 `driven` puts them, and an asyncio that never runs anything by itself, where the controller's modules look for theirs.
 """
@@ -9,7 +9,16 @@ import dataclasses
 import functools
 import hashlib
 import types
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+    Sequence,
+)
 from datetime import datetime
 from typing import Any
 from unittest import mock
@@ -19,7 +28,7 @@ from codehub.archives import service as archive_service
 from codehub.archives.objects import Stored
 from codehub.reconciler import controller, homes
 from codehub.reconciler.idle_recheck import Returned
-from codehub.runtimes.base import Address, Container, Exit, Found, Volume, Workload
+from codehub.runtimes.base import Address, Container, Exit, Found, RuntimeFailureError, Source, Volume, Workload
 from codehub.templates.model import Template
 from codehub.workspaces.model import Workspace
 from model.asks import Ask, ExpiredError
@@ -53,15 +62,6 @@ class Templates:
     require = find
 
 
-class Directory(str):
-    """Where an archive is unpacked, known by its name."""
-
-    __slots__ = ()
-
-    def stat(self) -> types.SimpleNamespace:
-        return types.SimpleNamespace(st_uid=0, st_gid=0)
-
-
 # --- the runtime
 
 
@@ -82,14 +82,21 @@ class Runtime:
     async def create_volume(self, _id: str, generation: str) -> None:
         await Ask("create_volume", generation)
 
-    async def place_volume(self, _id: str, generation: str, staged: str, restored_from: str) -> None:
-        await Ask("place_volume", generation, staged, restored_from)
+    @contextlib.asynccontextmanager
+    async def pack(self, _id: str, generation: str, _progress: Any) -> AsyncIterator["Packing"]:
+        yield Packing(generation)
 
-    def staging(self, _id: str, generation: str) -> Ask:
-        return Ask("staging", generation)
-
-    def parked_path(self, _id: str) -> str:
-        return "parked"
+    async def unpack(self, _id: str, generation: str, chunks: AsyncGenerator[bytes, None], source: Source) -> None:
+        """Aside, in pieces, and then in place as a whole, as every runtime does it."""
+        staged = await Ask("staging", generation)
+        try:
+            async for chunk in chunks:
+                await Ask("unpack", staged, chunk.decode())
+            await Ask("place_volume", generation, staged, source.restored_from)
+        except BaseException:
+            with contextlib.suppress(RuntimeFailureError):
+                await Ask("discard", staged)
+            raise
 
     async def delete_volume(self, _id: str, generation: str) -> None:
         await Ask("delete_volume", generation)
@@ -166,42 +173,39 @@ class Objects:
     async def get(self, key: str) -> bytes:
         return _meta(await Ask("get_meta", _data_key(key)))
 
-    async def stream(self, key: str) -> AsyncIterator[bytes]:
-        yield content(await Ask("get_data", key))
+    def stream(self, key: str) -> "Stream":
+        return Stream(key)
 
     async def delete(self, key: str) -> None:
         await Ask("delete_meta" if _is_meta(key) else "delete_data", _data_key(key))
 
 
-class Packer:
+class Stream:
+    """One piece. No generator: one of those cannot be closed in the middle of a coroutine that is thrown away."""
+
+    def __init__(self, key: str) -> None:
+        self._left = [key]
+
+    def __aiter__(self) -> "Stream":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
+        return content(await Ask("get_data", self._left.pop()))
+
+    async def aclose(self) -> None: ...
+
+
+class Packing:
+    def __init__(self, generation: str) -> None:
+        self._generation = generation
+
     async def output(self) -> AsyncIterator[bytes]:
-        yield content(await Ask("pack"))
+        yield content(await Ask("pack", self._generation))
 
     async def result(self) -> dict[str, Any]:
         return {"bytes": 1, "files": 1, "left_out": []}
-
-
-class Unpacker:
-    def __init__(self, into: str) -> None:
-        self._into = into
-
-    async def feed(self, chunk: bytes) -> bool:
-        return bool(await Ask("unpack", self._into, chunk.decode()))
-
-    async def end(self) -> None: ...
-
-    async def result(self) -> dict[str, Any]:
-        return {}
-
-
-@contextlib.asynccontextmanager
-async def packing(_source: str, _progress: Any) -> AsyncIterator[Packer]:
-    yield Packer()
-
-
-@contextlib.asynccontextmanager
-async def unpacking(into: str, *_rest: Any) -> AsyncIterator[Unpacker]:
-    yield Unpacker(into)
 
 
 # --- asyncio
@@ -240,11 +244,7 @@ class Idle:
 
 
 async def _to_thread(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    result = function(*args, **options)
-    if not isinstance(result, Ask):
-        return result
-    answer = await result
-    return Directory(answer) if result.verb == "staging" else answer
+    return function(*args, **options)
 
 
 async def _gather(*works: Any, return_exceptions: bool = False) -> list[Any]:  # noqa: ARG001 (as it is called)
@@ -281,10 +281,6 @@ async def _shield(work: Awaitable[Any]) -> Any:
     return await work
 
 
-def _remove_tree(directory: str) -> Ask:
-    return Ask("discard", directory)
-
-
 STEPPED = types.SimpleNamespace(
     **{name: getattr(asyncio, name) for name in ("Semaphore", "Event", "CancelledError", "Task", "Future")},
     ensure_future=Task,
@@ -316,16 +312,13 @@ IDS = Ids()
 @contextlib.contextmanager
 def driven() -> Iterator[None]:
     """While this holds, the controller's modules act on the model, and only when they are stepped."""
-    process = types.SimpleNamespace(packing=packing, unpacking=unpacking)
     replaced: list[tuple[Any, str, Any]] = [
         (controller, "asyncio", STEPPED),
         (controller, "ids", IDS),
         (controller, "log", Silent()),
         (controller, "random", types.SimpleNamespace(random=lambda: 0.0)),
         (homes, "asyncio", STEPPED),
-        (homes, "files", types.SimpleNamespace(remove_tree=_remove_tree)),
         (archive_service, "asyncio", STEPPED),
-        (archive_service, "process", process),
     ]
     with contextlib.ExitStack() as stack:
         for module, name, double in replaced:

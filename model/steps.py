@@ -38,7 +38,7 @@ LOOKS_AT = {
     "containers": frozenset({"container"}),
     "container": frozenset({"container"}),
     "volumes": frozenset({"volume", "parked"}),
-    "pack": frozenset({"parked"}),
+    "pack": frozenset({"volume", "parked"}),
     **dict.fromkeys(("list", "get_data", "get_meta"), frozenset({"archives"})),
 }
 

@@ -79,10 +79,11 @@ class Verbs:
         return world.container, world
 
     @staticmethod
-    def pack(world: World) -> tuple[Any, World]:
-        if world.parked is None:
+    def pack(world: World, generation: str) -> tuple[Any, World]:
+        found = next((v for v in (world.volume, world.parked) if v and v.generation == generation), None)
+        if found is None:
             raise RefusedError(FAILED)
-        return world.parked.version, world
+        return found.version, world
 
     # --- volumes
 
@@ -124,12 +125,13 @@ class Verbs:
 
     @staticmethod
     def delete_volume(world: World, generation: str) -> tuple[Any, World]:
-        there = [v for v in (world.volume, world.parked) if v]
-        if there and generation not in [v.generation for v in there]:
+        there = [v.generation for v in (world.volume, world.parked) if v] + [name for name, _ in world.staged]
+        if there and generation not in there:
             return None, world
         _still(world)
         volume, parked = (None if v and v.generation == generation else v for v in (world.volume, world.parked))
-        return None, world._replace(volume=volume, parked=parked)
+        staged = tuple(s for s in world.staged if s[0] != generation)
+        return None, world._replace(volume=volume, parked=parked, staged=staged)
 
     @staticmethod
     def park_volume(world: World, generation: str) -> tuple[Any, World]:

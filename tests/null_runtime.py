@@ -3,12 +3,14 @@
 For benchmarks of the controller and for the order of its steps; real processes are tested on real runtimes.
 """
 
+import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Any
 
+from codehub.archives.model import Packing, Progress, no_progress
 from codehub.runtimes.base import (
     Address,
     Container,
@@ -17,11 +19,22 @@ from codehub.runtimes.base import (
     Found,
     Piece,
     RuntimeFailureError,
+    Source,
     Volume,
     Workload,
 )
 
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Nothing:
+    """A home without anything in it, on its way out."""
+
+    async def output(self) -> AsyncIterator[memoryview]:
+        yield memoryview(b"")
+
+    async def result(self) -> dict[str, Any]:
+        return {"bytes": 0, "files": 0, "left_out": [], "moved_count": 0, "moved": []}
 
 
 class NullRuntime:
@@ -61,18 +74,20 @@ class NullRuntime:
         self._call("create_volume", workspace_id)
         self.homes.setdefault(workspace_id, Volume(workspace_id, generation))
 
-    async def place_volume(self, workspace_id: str, generation: str, staged: Path, restored_from: str) -> None:
-        self._call("place_volume", workspace_id)
-        self.homes.setdefault(workspace_id, Volume(workspace_id, generation, restored_from))
+    @contextlib.asynccontextmanager
+    async def pack(
+        self, workspace_id: str, generation: str, progress: Progress = no_progress, *, gzip: bool = False
+    ) -> AsyncIterator[Packing]:
+        self._call("pack", workspace_id)
+        yield Nothing()
 
-    def staging(self, workspace_id: str, generation: str) -> Path:
-        return Path("/nonexistent") / workspace_id / generation
-
-    def volume_path(self, workspace_id: str) -> Path:
-        return Path("/nonexistent") / workspace_id
-
-    def parked_path(self, workspace_id: str) -> Path:
-        return self.volume_path(workspace_id) / "parked"
+    async def unpack(
+        self, workspace_id: str, generation: str, chunks: AsyncGenerator[bytes | memoryview, None], source: Source
+    ) -> None:
+        self._call("unpack", workspace_id)
+        async for _ in chunks:
+            pass
+        self.homes.setdefault(workspace_id, Volume(workspace_id, generation, source.restored_from))
 
     async def delete_volume(self, workspace_id: str, generation: str) -> None:
         self._call("delete_volume", workspace_id)
@@ -100,9 +115,6 @@ class NullRuntime:
             for id_, volume in self.homes.items()
             if ids is None or id_ in ids
         ]
-
-    async def discard(self, workspace_id: str, generation: str) -> None:
-        await self.delete_volume(workspace_id, generation)
 
     async def start(self, workload: Workload) -> None:
         self._call("start", workload.workspace_id)

@@ -12,7 +12,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from codehub.archives import service
+from codehub.archives import process, service
 from codehub.archives.model import ArchiveError, Quota, key_base
 from codehub.archives.objects import open_store
 
@@ -32,10 +32,14 @@ async def main(job: str, url: str, path: Path, epoch: int, death: Death) -> None
     store = open_store(url, step=death.step)
     if job == "archive":
         base = key_base("w1", "op1", epoch)
-        await service.archive(path, store, base, now=datetime(2026, 1, 1, tzinfo=UTC), step=death.step)
+        await service.archive(
+            process.from_folder(path), store, base, now=datetime(2026, 1, 1, tzinfo=UTC), step=death.step
+        )
         return
     (point,) = await service.points(store, "w1")
-    await service.restore(store, point.key, path, None, Quota(10**12, 10**7), step=death.step)
+    await service.restore(
+        store, point.key, process.into_folder(path, None, Quota(10**12, 10**7)), Quota(10**12, 10**7), step=death.step
+    )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codehub.archives import service
+from codehub.archives import process, service
 from codehub.archives.objects import ObjectStore, open_store
 from tests.archives import trees
 from tests.archives.conftest import workers_on
@@ -56,7 +56,7 @@ async def holds(store: ObjectStore, folder: Path, picture: object) -> None:
     await service.verify(store, point.key)
     back = folder / "back"
     back.mkdir()
-    await service.restore(store, point.key, back, None, trees.PLENTY)
+    await service.restore(store, point.key, process.into_folder(back, None, trees.PLENTY), trees.PLENTY)
     assert trees.picture(back) == picture
 
 

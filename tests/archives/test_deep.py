@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from codehub.archives import download, naming, service
+from codehub.archives import download, model, naming, process, service
 from codehub.archives import format as tar
 from codehub.archives.kept_links import KeptLinks
 from codehub.archives.model import SourceChangedError, key_base
@@ -181,12 +181,15 @@ async def test_a_deep_home_is_archived_restored_and_downloaded(folder: Path) -> 
     """As the platform does it, by its workers; the download is for the owner, who has an ordinary tar."""
     trees.grow(folder / "home", everything_deep(with_xattrs=False))
     store = open_store(f"file://{folder}/objects")
-    archived = await service.archive(folder / "home", store, key_base("w1", "op1", 1), now=NOW)
+    archived = await service.archive(process.from_folder(folder / "home"), store, key_base("w1", "op1", 1), now=NOW)
     (folder / "back").mkdir()
-    await service.restore(store, archived.key, folder / "back", None, trees.PLENTY)
+    await service.restore(store, archived.key, process.into_folder(folder / "back", None, trees.PLENTY), trees.PLENTY)
     assert trees.picture(folder / "back") == trees.picture(folder / "home")
     for number, pieces in enumerate(
-        (download.of_home(folder / "home", gzip=True), download.of_archive(store, archived.key, gzip=True))
+        (
+            download.of_home(process.packing(folder / "home", model.no_progress, live=True, gzip=True)),
+            download.of_archive(store, archived.key, gzip=True),
+        )
     ):
         target = folder / f"downloaded {number}"
         target.mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codehub.archives import download, service
+from codehub.archives import download, model, process, service
 from codehub.archives.model import ArchiveCorruptedError, ArchiveNotFoundError, key_base
 from codehub.archives.objects import ObjectStore
 from codehub.archives.pack import Packer
@@ -77,17 +77,19 @@ async def collected(chunks: AsyncGenerator[bytes, None]) -> bytes:
 
 
 async def test_all_ways_to_download_give_the_same_tar(store: ObjectStore, home: Path) -> None:
-    made = await service.archive(home, store, key_base("w", "op", 1), now=NOW)
+    made = await service.archive(process.from_folder(home), store, key_base("w", "op", 1), now=NOW)
     stored = await collected(download.of_archive(store, made.key, gzip=False))
-    assert stored == await collected(download.of_home(home, gzip=False))
+    assert stored == await collected(download.of_home(process.packing(home, model.no_progress, live=True, gzip=False)))
     zipped = await collected(download.of_archive(store, made.key, gzip=True))
-    assert gzip.decompress(zipped) == gzip.decompress(await collected(download.of_home(home, gzip=True)))
+    assert gzip.decompress(zipped) == gzip.decompress(
+        await collected(download.of_home(process.packing(home, model.no_progress, live=True, gzip=True)))
+    )
     assert gzip.decompress(zipped) == trees.pack(home)[0]
 
 
 @pytest.mark.parametrize("gzipped", [False, True])
 async def test_a_damaged_archive_does_not_come_to_its_end(store: ObjectStore, large_home: Path, gzipped: bool) -> None:
-    made = await service.archive(large_home, store, key_base("w", "op", 1), now=NOW)
+    made = await service.archive(process.from_folder(large_home), store, key_base("w", "op", 1), now=NOW)
     whole = await collected(download.of_archive(store, made.key, gzip=False))
     await store.delete(made.key)
     await store.put(made.key, whole[:-3] + b"xyz")
@@ -99,12 +101,12 @@ async def test_a_damaged_archive_does_not_come_to_its_end(store: ObjectStore, la
 
 
 async def test_no_worker_goes_on_after_its_reader_has_left(store: ObjectStore, large_home: Path) -> None:
-    chunks = download.of_home(large_home, gzip=True)
+    chunks = download.of_home(process.packing(large_home, model.no_progress, live=True, gzip=True))
     await anext(chunks)
     assert workers_on(large_home)
     await chunks.aclose()
     assert not workers_on(large_home)
-    made = await service.archive(large_home, store, key_base("w", "op", 1), now=NOW)
+    made = await service.archive(process.from_folder(large_home), store, key_base("w", "op", 1), now=NOW)
     chunks = download.of_archive(store, made.key, gzip=True)
     await anext(chunks)
     await chunks.aclose()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from codehub.archives import download, pack
+from codehub.archives import download, model, pack, process
 from codehub.archives.pack import OutputError, Packed, Packer
 from tests.archives import trees
 
@@ -204,6 +204,11 @@ async def test_a_home_that_is_changed_as_fast_as_can_be_is_packed_every_time_and
             stream, done = packed(folder / "home")
             trees.fell(comes_back(stream, folder))
             moved.append(done.moved_count)
-        chunks = [chunk async for chunk in download.of_home(folder / "home", gzip=False)]
+        chunks = [
+            chunk
+            async for chunk in download.of_home(
+                process.packing(folder / "home", model.no_progress, live=True, gzip=False)
+            )
+        ]
     assert b"".join(chunks)
     assert any(moved)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codehub.archives import service
+from codehub.archives import process, service
 from codehub.archives.model import ArchiveNotFoundError, ObjectStoreError, key_base
 from codehub.archives.objects import ObjectStore, open_store
 from tests.archives import s3, trees
@@ -54,11 +54,11 @@ async def test_an_upload_that_fails_commits_nothing_and_works_when_the_wire_is_m
 ) -> None:
     wire.after(after, fault)
     with pytest.raises(ObjectStoreError):
-        await service.archive(large_home, far_store, BASE, now=NOW)
+        await service.archive(process.from_folder(large_home), far_store, BASE, now=NOW)
     assert workers_on(large_home) == []
     wire.mend()
     assert await service.committed(patient, "w1", "op1") is None
-    archived = await service.archive(large_home, patient, BASE, now=NOW)
+    archived = await service.archive(process.from_folder(large_home), patient, BASE, now=NOW)
     assert await service.verify(patient, KEY) == archived.meta
 
 
@@ -66,22 +66,22 @@ async def test_an_upload_that_fails_commits_nothing_and_works_when_the_wire_is_m
 async def test_a_download_that_fails_is_not_taken_for_a_broken_archive(
     far_store: ObjectStore, patient: ObjectStore, wire: s3.Wire, large_home: Path, staging: Path, fault: str
 ) -> None:
-    await service.archive(large_home, patient, BASE, now=NOW)
+    await service.archive(process.from_folder(large_home), patient, BASE, now=NOW)
     wire.after(15 * MEGABYTE, fault)
     with pytest.raises(ObjectStoreError):
-        await service.restore(far_store, KEY, staging, None, trees.PLENTY)
+        await service.restore(far_store, KEY, process.into_folder(staging, None, trees.PLENTY), trees.PLENTY)
     assert workers_on(staging) == []
     wire.mend()
     for left in staging.iterdir():
         left.unlink()
-    await service.restore(patient, KEY, staging, None, trees.PLENTY)
+    await service.restore(patient, KEY, process.into_folder(staging, None, trees.PLENTY), trees.PLENTY)
     assert trees.picture(staging) == trees.picture(large_home)
 
 
 async def test_a_cancelled_upload_leaves_no_hidden_parts(s3_server: s3.S3Server, s3_url: str, large_home: Path) -> None:
     store = open_store(s3_url)
     begun = hidden_uploads(s3_server)
-    task = asyncio.create_task(service.archive(large_home, store, BASE, now=NOW))
+    task = asyncio.create_task(service.archive(process.from_folder(large_home), store, BASE, now=NOW))
     while hidden_uploads(s3_server) == begun:
         assert not task.done()
         await asyncio.sleep(0.01)
@@ -91,7 +91,7 @@ async def test_a_cancelled_upload_leaves_no_hidden_parts(s3_server: s3.S3Server,
     assert hidden_uploads(s3_server) == begun
     assert await stored_keys(store) == []
     assert workers_on(large_home) == []
-    await service.archive(large_home, store, BASE, now=NOW)
+    await service.archive(process.from_folder(large_home), store, BASE, now=NOW)
     await service.verify(store, KEY)
 
 
@@ -116,7 +116,7 @@ async def test_a_server_that_is_not_there_is_unreachable(
     point_at(monkeypatch, s3_server.environment(port=unused))
     store = open_store(s3_url, IMPATIENT)
     for attempt in (
-        service.archive(large_home, store, BASE, now=NOW),
+        service.archive(process.from_folder(large_home), store, BASE, now=NOW),
         service.verify(store, KEY),
         service.points(store, "w1"),
         service.delete(store, KEY),

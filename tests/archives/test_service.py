@@ -36,10 +36,10 @@ async def stored_keys(store: ObjectStore, prefix: str = "w1") -> list[str]:
 
 
 async def test_a_home_comes_back_as_it_was(store: ObjectStore, home: Path, staging: Path) -> None:
-    archived = await service.archive(home, store, BASE, now=NOW)
+    archived = await service.archive(process.from_folder(home), store, BASE, now=NOW)
     assert archived.key == KEY
     assert await stored_keys(store) == [KEY, f"{KEY}.meta"]
-    meta = await service.restore(store, KEY, staging, None, trees.PLENTY)
+    meta = await service.restore(store, KEY, process.into_folder(staging, None, trees.PLENTY), trees.PLENTY)
     assert meta == archived.meta
     assert trees.picture(staging) == trees.picture(home)
 
@@ -57,19 +57,19 @@ async def test_what_the_store_did_not_keep_is_never_committed(tmp_path: Path, ho
                 file.write(b"else")
 
     with pytest.raises(ObjectStoreError, match="did not keep"):
-        await service.archive(home, store, BASE, now=NOW, step=spoil)
+        await service.archive(process.from_folder(home), store, BASE, now=NOW, step=spoil)
     assert await stored_keys(store) == []
     assert not any(metas)
 
 
 async def test_a_home_of_many_parts_comes_back(store: ObjectStore, large_home: Path, staging: Path) -> None:
-    await service.archive(large_home, store, BASE, now=NOW)
-    await service.restore(store, KEY, staging, None, trees.PLENTY)
+    await service.archive(process.from_folder(large_home), store, BASE, now=NOW)
+    await service.restore(store, KEY, process.into_folder(staging, None, trees.PLENTY), trees.PLENTY)
     assert trees.picture(staging) == trees.picture(large_home)
 
 
 async def test_the_meta_says_what_is_stored(store: ObjectStore, home: Path) -> None:
-    archived = await service.archive(home, store, BASE, now=NOW)
+    archived = await service.archive(process.from_folder(home), store, BASE, now=NOW)
     data = b"".join([bytes(chunk) async for chunk in store.stream(KEY)])
     assert json.loads(await store.get(f"{KEY}.meta")) == {
         "sha256": hashlib.sha256(data).hexdigest(),
@@ -82,11 +82,11 @@ async def test_the_meta_says_what_is_stored(store: ObjectStore, home: Path) -> N
 
 
 async def test_what_an_operation_has_committed_is_adopted_by_the_next_leader(store: ObjectStore, home: Path) -> None:
-    first = await service.archive(home, store, BASE, now=NOW)
+    first = await service.archive(process.from_folder(home), store, BASE, now=NOW)
     (home / "notes.txt").unlink()
-    again = await service.archive(home, store, key_base("w1", "op1", 8), now=NOW)
+    again = await service.archive(process.from_folder(home), store, key_base("w1", "op1", 8), now=NOW)
     assert (again.key, again.meta) == (first.key, first.meta)
-    other = await service.archive(home, store, key_base("w1", "op2", 8), now=NOW)
+    other = await service.archive(process.from_folder(home), store, key_base("w1", "op2", 8), now=NOW)
     assert other.key != first.key
     assert other.meta.files < first.meta.files
 
@@ -95,12 +95,12 @@ async def test_data_without_meta_is_not_committed_and_is_replaced(store: ObjectS
     await store.put(KEY, b"half of something")
     assert await service.committed(store, "w1", "op1") is None
     assert await service.points(store, "w1") == []
-    await service.archive(home, store, BASE, now=NOW)
+    await service.archive(process.from_folder(home), store, BASE, now=NOW)
     await service.verify(store, KEY)
 
 
 async def test_meta_without_its_data_is_not_committed(store: ObjectStore, home: Path) -> None:
-    await service.archive(home, store, BASE, now=NOW)
+    await service.archive(process.from_folder(home), store, BASE, now=NOW)
     await store.delete(KEY)
     assert await service.committed(store, "w1", "op1") is None
     await store.put(KEY, b"shorter")
@@ -119,23 +119,23 @@ async def test_of_two_writers_one_succeeds(store: ObjectStore) -> None:
 async def test_restore_points_come_newest_first(store: ObjectStore, home: Path) -> None:
     for number in (1, 3, 2):
         moment = NOW + timedelta(hours=number)
-        await service.archive(home, store, key_base("w1", f"op{number}", 1), now=moment)
-    await service.archive(home, store, key_base("w10", "op9", 1), now=NOW)
+        await service.archive(process.from_folder(home), store, key_base("w1", f"op{number}", 1), now=moment)
+    await service.archive(process.from_folder(home), store, key_base("w10", "op9", 1), now=NOW)
     assert [point.key.split("/")[1] for point in await service.points(store, "w1")] == ["op3", "op2", "op1"]
     assert await service.points(store, "w2") == []
 
 
 async def test_a_deleted_archive_is_gone_and_deleting_it_again_is_fine(store: ObjectStore, home: Path) -> None:
-    await service.archive(home, store, BASE, now=NOW)
+    await service.archive(process.from_folder(home), store, BASE, now=NOW)
     await service.delete(store, KEY)
     await service.delete(store, KEY)
     assert await stored_keys(store) == []
     with pytest.raises(ArchiveNotFoundError):
-        await service.restore(store, KEY, home, None, trees.PLENTY)
+        await service.restore(store, KEY, process.into_folder(home, None, trees.PLENTY), trees.PLENTY)
 
 
 async def test_an_archive_loses_its_meta_before_its_data(store: ObjectStore, home: Path) -> None:
-    await service.archive(home, store, BASE, now=NOW)
+    await service.archive(process.from_folder(home), store, BASE, now=NOW)
     deleted: list[str] = []
     really_delete = store.delete
 
@@ -151,7 +151,7 @@ async def test_an_archive_loses_its_meta_before_its_data(store: ObjectStore, hom
 async def test_a_changed_archive_is_corrupted_and_nothing_is_deleted(
     store: ObjectStore, home: Path, staging: Path
 ) -> None:
-    archived = await service.archive(home, store, BASE, now=NOW)
+    archived = await service.archive(process.from_folder(home), store, BASE, now=NOW)
     data = bytearray(b"".join([bytes(chunk) async for chunk in store.stream(KEY)]))
     data[-1] ^= 1
     await store.delete(KEY)
@@ -159,7 +159,7 @@ async def test_a_changed_archive_is_corrupted_and_nothing_is_deleted(
     with pytest.raises(ArchiveCorruptedError):
         await service.verify(store, KEY)
     with pytest.raises(ArchiveCorruptedError):
-        await service.restore(store, KEY, staging, None, trees.PLENTY)
+        await service.restore(store, KEY, process.into_folder(staging, None, trees.PLENTY), trees.PLENTY)
     assert await store.head(KEY) == archived.meta.size
 
 
@@ -173,7 +173,7 @@ async def test_trailing_bytes_do_not_pass_unless_the_checksum_knows_them(folder:
     store = open_store(f"file://{folder}/objects")
     await put_as_archive(store, b"this is no archive" * 1000)
     with pytest.raises(ArchiveCorruptedError):
-        await service.restore(store, KEY, staging, None, trees.PLENTY)
+        await service.restore(store, KEY, process.into_folder(staging, None, trees.PLENTY), trees.PLENTY)
 
 
 async def test_a_meta_that_cannot_be_read_is_corrupted(folder: Path, staging: Path) -> None:
@@ -182,16 +182,18 @@ async def test_a_meta_that_cannot_be_read_is_corrupted(folder: Path, staging: Pa
         await store.put(f"w1/op{number}/1/home.tar.zst", b"x")
         await store.put(f"w1/op{number}/1/home.tar.zst.meta", content)
         with pytest.raises(ArchiveCorruptedError):
-            await service.restore(store, f"w1/op{number}/1/home.tar.zst", staging, None, trees.PLENTY)
+            await service.restore(
+                store, f"w1/op{number}/1/home.tar.zst", process.into_folder(staging, None, trees.PLENTY), trees.PLENTY
+            )
     assert await service.points(store, "w1") == []
 
 
 async def test_an_archive_beyond_the_quota_is_not_even_begun(folder: Path, home: Path, staging: Path) -> None:
     store = open_store(f"file://{folder}/objects")
-    await service.archive(home, store, BASE, now=NOW)
+    await service.archive(process.from_folder(home), store, BASE, now=NOW)
     for quota in (Quota(10, 10**6), Quota(10**12, 3)):
         with pytest.raises(QuotaExceededError):
-            await service.restore(store, KEY, staging, None, quota)
+            await service.restore(store, KEY, process.into_folder(staging, None, quota), quota)
     assert list(staging.iterdir()) == []
 
 
@@ -199,26 +201,28 @@ async def test_a_meta_that_lies_about_the_size_does_not_get_around_the_quota(
     folder: Path, large_home: Path, staging: Path
 ) -> None:
     store = open_store(f"file://{folder}/objects")
-    archived = await service.archive(large_home, store, BASE, now=NOW)
+    archived = await service.archive(process.from_folder(large_home), store, BASE, now=NOW)
     await store.delete(f"{KEY}.meta")
     await store.put(f"{KEY}.meta", replace(archived.meta, content_bytes=1, files=1).to_json())
     with pytest.raises(QuotaExceededError):
-        await service.restore(store, KEY, staging, None, Quota(1_000_000, 100))
+        await service.restore(
+            store, KEY, process.into_folder(staging, None, Quota(1_000_000, 100)), Quota(1_000_000, 100)
+        )
 
 
 async def test_nothing_is_unpacked_over_something(folder: Path, home: Path) -> None:
     store = open_store(f"file://{folder}/objects")
-    await service.archive(home, store, BASE, now=NOW)
+    await service.archive(process.from_folder(home), store, BASE, now=NOW)
     before = trees.picture(home)
     with pytest.raises(ArchiveError, match="not empty"):
-        await service.restore(store, KEY, home, None, trees.PLENTY)
+        await service.restore(store, KEY, process.into_folder(home, None, trees.PLENTY), trees.PLENTY)
     assert trees.picture(home) == before
 
 
 async def test_a_home_that_is_not_there_is_an_error_and_not_an_empty_archive(folder: Path) -> None:
     store = open_store(f"file://{folder}/objects")
     with pytest.raises(ArchiveError):
-        await service.archive(folder / "nowhere", store, BASE, now=NOW)
+        await service.archive(process.from_folder(folder / "nowhere"), store, BASE, now=NOW)
     assert await stored_keys(store) == []
 
 
@@ -233,16 +237,16 @@ async def test_a_home_that_changes_is_not_archived_and_can_be_tried_again(folder
 
     store = open_store(f"file://{folder}/objects", step=grow)
     with writing, pytest.raises(SourceChangedError):
-        await service.archive(large_home, store, BASE, now=NOW)
+        await service.archive(process.from_folder(large_home), store, BASE, now=NOW)
     assert await stored_keys(store) == []
-    await service.archive(large_home, open_store(f"file://{folder}/objects"), BASE, now=NOW)
+    await service.archive(process.from_folder(large_home), open_store(f"file://{folder}/objects"), BASE, now=NOW)
 
 
 async def test_progress_grows_to_its_total(folder: Path, large_home: Path, staging: Path) -> None:
     store = open_store(f"file://{folder}/objects")
     for directions in (
-        lambda seen: service.archive(large_home, store, BASE, seen, now=NOW),
-        lambda seen: service.restore(store, KEY, staging, None, trees.PLENTY, seen),
+        lambda seen: service.archive(process.from_folder(large_home), store, BASE, seen, now=NOW),
+        lambda seen: service.restore(store, KEY, process.into_folder(staging, None, trees.PLENTY), trees.PLENTY, seen),
     ):
         seen: list[tuple[int, int]] = []
         await directions(lambda done, total, seen=seen: seen.append((done, total)))
@@ -272,8 +276,8 @@ async def test_a_worker_has_no_credentials(folder: Path, large_home: Path, monke
 def test_the_platforms_own_event_loop_carries_it_too(folder: Path, large_home: Path, staging: Path) -> None:
     async def there_and_back() -> None:
         store = open_store(f"file://{folder}/objects")
-        await service.archive(large_home, store, BASE, now=NOW)
-        await service.restore(store, KEY, staging, None, trees.PLENTY)
+        await service.archive(process.from_folder(large_home), store, BASE, now=NOW)
+        await service.restore(store, KEY, process.into_folder(staging, None, trees.PLENTY), trees.PLENTY)
 
     uvloop.run(there_and_back())
     assert trees.picture(staging) == trees.picture(large_home)

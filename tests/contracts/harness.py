@@ -2,17 +2,22 @@
 
 import asyncio
 import contextlib
+import io
 import os
 import pathlib
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import TypeVar
 
+from codehub.archives.model import Quota
+from codehub.archives.pack import Packer
 from codehub.clock import SystemClock
-from codehub.runtimes.base import Container, Workload
+from codehub.runtimes.base import Container, Source, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.process import ProcessRuntime
 from codehub.system.privileges import service_account
+from tests.archives import trees
 from tests.places import a_place
 
 T = TypeVar("T")
@@ -47,6 +52,22 @@ async def until(look: Callable[[], Awaitable[T]], seconds: float = 30.0) -> T:
         while not (found := await look()):
             await asyncio.sleep(0.02)
         return found
+
+
+async def archive_of(files: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+    """A home with these files, as a runtime unpacks it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = pathlib.Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        tar = io.BytesIO()
+        Packer(tar.write).run(os.open(folder, trees.DIRECTORY))
+    yield trees.squeeze(tar.getvalue())
+
+
+def source(key: str = "key") -> Source:
+    return Source(key, Quota(2**40, 2**30))
 
 
 async def running(runtime: ProcessRuntime, workload: Workload) -> Container:

@@ -2,22 +2,25 @@
 
 import os
 import pathlib
+from collections.abc import AsyncGenerator
 
 import pytest
 
-from codehub.runtimes.base import Piece, RuntimeFailureError, Volume
+from codehub.archives.model import ArchiveCorruptedError, Quota, QuotaExceededError
+from codehub.errors import CodeHubError
+from codehub.runtimes.base import Piece, RuntimeFailureError, Source, Volume
 from codehub.runtimes.process import ProcessRuntime
-from tests.contracts.harness import running
+from tests.contracts.harness import archive_of, running, source
 from tests.contracts.workloads import server, workload
 
 
 async def test_a_volume_is_made_once_and_keeps_its_generation(runtime: ProcessRuntime) -> None:
     await runtime.create_volume("w1", "g1")
-    (runtime.volume_path("w1") / "note").write_text("kept")
+    (runtime._layout.of("w1").home / "note").write_text("kept")
     await runtime.create_volume("w1", "g1")
     await runtime.create_volume("w1", "g2")
     assert await runtime.volumes(["w1", "w2"]) == {"w1": Volume("w1", "g1")}
-    assert (runtime.volume_path("w1") / "note").read_text() == "kept"
+    assert (runtime._layout.of("w1").home / "note").read_text() == "kept"
 
 
 async def test_only_the_generation_that_is_meant_is_destroyed(runtime: ProcessRuntime) -> None:
@@ -45,12 +48,8 @@ async def test_a_running_workspace_keeps_its_volume(runtime: ProcessRuntime) -> 
 
 
 async def test_a_restored_volume_is_swapped_in_whole_and_remembers_where_it_came_from(runtime: ProcessRuntime) -> None:
-    staged = runtime.staging("w1", "g7")
-    (staged / "project").mkdir()
-    (staged / "project" / "main.py").write_text("print()")
-    assert await runtime.volumes(["w1"]) == {}
     for _ in range(2):
-        await runtime.place_volume("w1", "g7", staged, "w1/op/1/home.tar.zst")
+        await runtime.unpack("w1", "g7", archive_of({"project/main.py": "print()"}), source("w1/op/1/home.tar.zst"))
         assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g7", "w1/op/1/home.tar.zst")}
     await runtime.start(workload(server()))
     owners = await runtime.exec(
@@ -59,31 +58,63 @@ async def test_a_restored_volume_is_swapped_in_whole_and_remembers_where_it_came
     assert owners.output.split() == [b"alice"] * 3
 
 
+async def test_what_is_packed_is_what_is_unpacked_and_only_the_generation_that_is_meant(
+    runtime: ProcessRuntime,
+) -> None:
+    await running(runtime, workload(server()))
+    await runtime.put("w1", {"a/b": b"one", "c": b"two"})
+    for still in (False, True):  # in use, and parked
+        if still:
+            await runtime.stop("w1", 10)
+            await runtime.park_volume("w1", "g1")
+        async with runtime.pack("w1", "g1") as packing:
+            pieces = [bytes(piece) async for piece in packing.output()]
+            assert (await packing.result())["bytes"] >= 6
+        name = f"copy-{still}".lower()
+        await runtime.unpack(name, "g9", _replayed(pieces), source())
+        async with runtime.pack(name, "g9") as again:
+            assert b"".join([bytes(piece) async for piece in again.output()])
+        copied = runtime._layout.of(name).home
+        assert ((copied / "a" / "b").read_bytes(), (copied / "c").read_bytes()) == (b"one", b"two")
+    with pytest.raises(RuntimeFailureError, match="no volume of generation g2"):
+        async with runtime.pack("w1", "g2"):
+            pass
+
+
+async def _replayed(pieces: list[bytes], error: Exception | None = None) -> AsyncGenerator[bytes, None]:
+    for piece in pieces:
+        yield piece
+    if error:
+        raise error
+
+
+async def test_a_stream_that_breaks_off_or_lies_leaves_nothing_behind(runtime: ProcessRuntime) -> None:
+    whole = [piece async for piece in archive_of({"file": "x" * 100_000})]
+    for pieces, error in ((whole, ArchiveCorruptedError("not what its meta says")), ([b"no archive"], None)):
+        with pytest.raises(CodeHubError):
+            await runtime.unpack("w1", "g1", _replayed(pieces, error), source())
+        assert await runtime.volumes(["w1"]) == {}
+        assert [piece.kind for piece in await runtime.pieces(["w1"]) if piece.kind != "rest"] == []
+    with pytest.raises(QuotaExceededError):
+        await runtime.unpack("w1", "g1", _replayed(whole), Source("key", Quota(1000, 10)))
+    assert await runtime.volumes(["w1"]) == {}
+
+
 async def test_a_volume_is_never_replaced_by_a_restore(runtime: ProcessRuntime) -> None:
     await runtime.create_volume("w1", "g1")
-    staged = runtime.staging("w1", "g2")
     with pytest.raises(RuntimeFailureError, match="generation g1"):
-        await runtime.place_volume("w1", "g2", staged, "key")
+        await runtime.unpack("w1", "g2", archive_of({"file": "x"}), source())
     assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g1")}
+    assert await runtime.pieces(["w1"]) == [Piece("w1", "g1", "volume")]
 
 
-async def test_what_an_earlier_restore_left_is_not_mixed_in(runtime: ProcessRuntime) -> None:
-    (runtime.staging("w1", "g1") / "half").write_text("half")
-    staged = runtime.staging("w1", "g1")
-    assert list(staged.iterdir()) == []
-    (staged / "whole").write_text("whole")
-    await runtime.place_volume("w1", "g1", staged, "key")
-    assert [path.name for path in runtime.volume_path("w1").iterdir()] == ["whole"]
-
-
-async def test_a_restore_killed_between_its_two_renames_is_carried_on(runtime: ProcessRuntime) -> None:
-    staged = runtime.staging("w1", "g1")
-    (staged / "file").write_text("x")
-    placing = staged.with_name("placing-g1")
-    placing.mkdir()
-    staged.rename(placing / "home")
-    await runtime.place_volume("w1", "g1", staged, "key")
-    assert (runtime.volume_path("w1") / "file").read_text() == "x"
+async def test_what_an_earlier_restore_left_is_not_mixed_in(runtime: ProcessRuntime, folder: pathlib.Path) -> None:
+    for left in ("staging-g1", "placing-g1/home"):  # killed while it unpacked, and between its two renames
+        path = folder / "workspaces" / "homes" / "w1" / left
+        path.mkdir(parents=True)
+        (path / "half").write_text("half")
+    await runtime.unpack("w1", "g1", archive_of({"whole": "whole"}), source())
+    assert [path.name for path in runtime._layout.of("w1").home.iterdir()] == ["whole"]
 
 
 async def test_a_volume_half_made_by_a_killed_call_is_in_nobodys_way(
@@ -98,7 +129,7 @@ async def test_a_volume_half_made_by_a_killed_call_is_in_nobodys_way(
 
 async def test_a_parked_volume_is_kept_and_not_startable_until_it_is_taken_back(runtime: ProcessRuntime) -> None:
     await runtime.create_volume("w1", "g1")
-    (runtime.volume_path("w1") / "note").write_text("kept")
+    (runtime._layout.of("w1").home / "note").write_text("kept")
     await runtime.park_volume("w1", "g0")
     assert not (await runtime.volumes(["w1"]))["w1"].parked
     for _ in range(2):
@@ -106,7 +137,7 @@ async def test_a_parked_volume_is_kept_and_not_startable_until_it_is_taken_back(
         assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g1", parked=True)}
     with pytest.raises(RuntimeFailureError):
         await runtime.start(workload(server()))
-    assert (runtime.parked_path("w1") / "note").read_text() == "kept"
+    assert (runtime._layout.of("w1").parked / "home" / "note").read_text() == "kept"
     await runtime.unpark_volume("w1", "g0", "g2")
     assert (await runtime.volumes(["w1"]))["w1"].parked
     for _ in range(2):
@@ -115,7 +146,7 @@ async def test_a_parked_volume_is_kept_and_not_startable_until_it_is_taken_back(
     await runtime.park_volume("w1", "g1")  # somebody who comes late
     await runtime.delete_volume("w1", "g1")
     assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g2")}
-    assert (runtime.volume_path("w1") / "note").read_text() == "kept"
+    assert (runtime._layout.of("w1").home / "note").read_text() == "kept"
 
 
 async def test_a_parked_volume_is_destroyed_by_its_generation(runtime: ProcessRuntime) -> None:
@@ -139,7 +170,7 @@ async def test_disk_use_is_what_is_really_taken(runtime: ProcessRuntime) -> None
     await runtime.create_volume("w1", "g1")
     empty = await runtime.disk_usage("w1")
     await runtime.put("w1", {"big": os.urandom(3 << 20)})
-    with (runtime.volume_path("w1") / "sparse").open("wb") as sparse:
+    with (runtime._layout.of("w1").home / "sparse").open("wb") as sparse:
         sparse.truncate(1 << 40)
     used = await runtime.disk_usage("w1") - empty
     assert 3 << 20 <= used < 4 << 20
@@ -175,7 +206,7 @@ async def test_links_in_a_home_lead_nothing_out_of_it(runtime: ProcessRuntime, t
     outside.chmod(0o777)
     (outside / "secret").chmod(0o666)
     await runtime.create_volume("w1", "g1")
-    home = runtime.volume_path("w1")
+    home = runtime._layout.of("w1").home
     (home / "way").symlink_to(outside)
     (home / "file").symlink_to(outside / "secret")
     (home / "up").symlink_to("..")
@@ -202,7 +233,7 @@ async def test_a_volume_that_cannot_be_read_is_told_apart_and_can_be_destroyed(
     assert set(await runtime.pieces()) == {Piece("w1", "", "unreadable"), Piece("w2", "g2", "volume")}
     await runtime.delete_volume("w1", "g1")  # which it may be, or not
     assert list((await runtime.volumes(["w1"])).unreadable) == ["w1"]
-    await runtime.discard("w1", "")
+    await runtime.delete_volume("w1", "")
     assert set(await runtime.pieces()) == {Piece("w2", "g2", "volume")}
 
 
@@ -212,8 +243,8 @@ async def test_everything_that_takes_disk_is_listed_and_destroyed_by_its_generat
     await runtime.create_volume("w1", "g1")
     await runtime.create_volume("w2", "g2")
     await runtime.park_volume("w2", "g2")
-    runtime.staging("w1", "g3")  # a restore that died
-    runtime.staging("w3", "g4")
+    for left in ("w1/staging-g3", "w3/staging-g4"):  # restores that died
+        (folder / "workspaces" / "homes" / left).mkdir(parents=True)
     listed = {
         Piece("w1", "g1", "volume"),
         Piece("w1", "g3", "unpacked"),
@@ -222,11 +253,11 @@ async def test_everything_that_takes_disk_is_listed_and_destroyed_by_its_generat
     }
     assert set(await runtime.pieces()) == listed
     assert set(await runtime.pieces(["w2"])) == {Piece("w2", "g2", "parked")}
-    await runtime.discard("w1", "g2")  # another one's generation
+    await runtime.delete_volume("w1", "g2")  # another one's generation
     assert set(await runtime.pieces()) == listed
     for piece in sorted(listed, key=str):
         for _ in range(2):
-            await runtime.discard(piece.workspace_id, piece.generation)
+            await runtime.delete_volume(piece.workspace_id, piece.generation)
         listed.discard(piece)
         assert set(await runtime.pieces()) == listed
     assert [path for path in folder.rglob("*") if path.name in {"w1", "w2", "w3"}] == []

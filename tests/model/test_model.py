@@ -54,7 +54,7 @@ async def deletes_first(self: Any, w: Workspace) -> None:
     if volume:
         await self._runtime.park_volume(w.id, volume.generation)
         await self._runtime.delete_volume(w.id, volume.generation)
-        made = await self._archives.store(w, self._lease.epoch, self._runtime, self._progress(w))
+        made = await self._archives.store(w, volume.generation, self._lease.epoch, self._runtime, self._progress(w))
         await self._transitions.commit_archive(w, made)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from codehub.activity.reader import ActivityReader
-from codehub.archives.model import Archived, Meta
+from codehub.archives.model import Archived, Meta, Quota
 from codehub.coordinator.leader import LEASE_NAME, Lease
 from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
@@ -20,7 +20,7 @@ from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.reconciler.controller import Controller
 from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.operations import Operations
-from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError, Workload
+from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError, Source, Workload
 from codehub.settings import ActivityConfig, CoordinatorConfig, LimitsConfig, TtlConfig
 from codehub.templates.model import Template
 from codehub.workspaces import history, rules
@@ -45,10 +45,14 @@ class OneTemplate:
     require = find
 
 
+async def nothing() -> AsyncGenerator[bytes, None]:
+    yield b""
+
+
 class NullArchives:
     """Keeps keys only."""
 
-    async def store(self, w: Workspace, epoch: int, _runtime: Any, _progress: Any) -> Archived:
+    async def store(self, w: Workspace, _generation: str, epoch: int, _runtime: Any, _progress: Any) -> Archived:
         meta = Meta("0" * 64, 1, 1, 1, datetime(2026, 3, 2, 9, 0, tzinfo=UTC))
         return Archived(f"{w.id}/{w.op_id}/{epoch}/home.tar.zst", meta)
 
@@ -56,7 +60,7 @@ class NullArchives:
         assert w.op_id
         assert w.archive_key
         made = rules.generation(w.op_id, epoch)
-        await runtime.place_volume(w.id, made, runtime.staging(w.id, made), w.archive_key)
+        await runtime.unpack(w.id, made, nothing(), Source(w.archive_key, Quota(1, 1)))
 
     async def remove_all(self, workspace_id: str) -> None: ...
 
@@ -153,7 +157,7 @@ async def test_it_sleeps_wakes_is_stored_away_and_comes_back(house: House) -> No
     assert events[events.index("STOPPING begins") :][:2] == ["STOPPING begins", "STOPPING"]
     verbs = [verb for verb, _ in house.runtime.calls]
     away = ["stop", "park_volume", "delete_volume"]
-    assert verbs == ["create_volume", "start", "stop", "start", *away, "place_volume", "start"]
+    assert verbs == ["create_volume", "start", "stop", "start", *away, "unpack", "start"]
 
 
 async def test_a_deleted_one_steps_down_is_archived_and_comes_back_from_the_trash(house: House) -> None:

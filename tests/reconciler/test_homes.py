@@ -1,16 +1,20 @@
 """Homes into the object store and back, as operations use it: progress, quota, what is left behind."""
 
 import asyncio
+import contextlib
 import pathlib
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 
 import pytest
 
-from codehub.archives.model import QuotaExceededError
+from codehub.archives import process
+from codehub.archives.model import Packing, Progress, QuotaExceededError, no_progress
 from codehub.archives.objects import open_store
 from codehub.clock import Clock
 from codehub.db import Database
 from codehub.reconciler.homes import Homes
+from codehub.runtimes.base import Source
 from codehub.settings import ShareConfig
 from codehub.templates.model import ResourceLimits, Template
 from codehub.workspaces.model import Desired, Operation, Phase
@@ -30,12 +34,19 @@ class FolderRuntime(NullRuntime):
         super().__init__()
         self.root = root
 
-    def parked_path(self, workspace_id: str) -> pathlib.Path:
-        return self.root / "home"
+    @contextlib.asynccontextmanager
+    async def pack(
+        self, workspace_id: str, generation: str, progress: Progress = no_progress, *, gzip: bool = False
+    ) -> AsyncIterator[Packing]:
+        async with process.packing(self.root / "home", progress) as packing:
+            yield packing
 
-    def staging(self, workspace_id: str, generation: str) -> pathlib.Path:
-        (self.root / "staging").mkdir()
-        return self.root / "staging"
+    async def unpack(
+        self, workspace_id: str, generation: str, chunks: AsyncGenerator[bytes | memoryview, None], source: Source
+    ) -> None:
+        (self.root / "back").mkdir()
+        unpack = process.into_folder(self.root / "back", None, source.quota)
+        await unpack(chunks, source.expected_bytes, source.progress)
 
 
 class SmallTemplates:
@@ -65,7 +76,7 @@ async def test_progress_ends_with_all_of_it_and_reaches_the_row(
     async def note(done: int, total: int) -> None:
         seen.append((done, total))
 
-    made = await homes.store(w, 1, runtime, note)
+    made = await homes.store(w, "g1", 1, runtime, note)
     assert seen[-1] == (SIZE, SIZE)
     seen.clear()
     await homes.fetch(replace(w, archive_key=made.key), 1, runtime, note)
@@ -110,12 +121,12 @@ async def test_an_archive_beyond_the_templates_quota_leaves_nothing_behind(
 
     async def note(_done: int, _total: int) -> None: ...
 
-    made = await homes.store(w, 1, runtime, note)
+    made = await homes.store(w, "g1", 1, runtime, note)
     with pytest.raises(QuotaExceededError):
         await homes.fetch(replace(w, archive_key=made.key), 1, runtime, note)
-    assert not (tmp_path / "staging").exists()
+    assert not (tmp_path / "back").exists()
     async with house.database.connection() as c:  # unless it is known that so much went in
         figures = (made.meta.created_at, made.meta.size, made.meta.content_bytes, made.meta.files)
         await c.execute(points.note_point, made.key, id_, "op1", *figures)
     await homes.fetch(replace(w, archive_key=made.key), 1, runtime, note)
-    assert (tmp_path / "staging" / "more").stat().st_size == 1_000_000
+    assert (tmp_path / "back" / "more").stat().st_size == 1_000_000

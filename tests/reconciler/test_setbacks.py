@@ -180,12 +180,12 @@ class SlowArchives(NullArchives):
         self.most = 0
         self.may_end = asyncio.Event()
 
-    async def store(self, w: Workspace, epoch: int, _runtime: Any, _progress: Any) -> Archived:
+    async def store(self, w: Workspace, _generation: str, epoch: int, _runtime: Any, _progress: Any) -> Archived:
         self.packing.add(w.id)
         self.most = max(self.most, len(self.packing))
         await self.may_end.wait()
         self.packing.remove(w.id)
-        return await super().store(w, epoch, _runtime, _progress)
+        return await super().store(w, _generation, epoch, _runtime, _progress)
 
 
 async def test_a_class_that_ends_is_packed_a_few_at_a_time_while_others_start(house: House) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from codehub.archives import model, ownership, service
+from codehub.archives import model, ownership, process, service
 from codehub.archives.objects import ObjectStore, open_store
 from codehub.coordinator.leader import LEASE_NAME, Lease
 from codehub.coordinator.store import sql as lease_sql
@@ -47,7 +47,7 @@ class Yard:
     async def store(self, id_: str, op_id: str, *, epoch: int = 1, listed: bool = True) -> str:
         """A real archive, and its line among the restore points as the controller writes it."""
         base = model.key_base(id_, op_id, epoch)
-        made = await service.archive(self.home, self.objects, base, now=self.clock.now())
+        made = await service.archive(process.from_folder(self.home), self.objects, base, now=self.clock.now())
         meta = made.meta
         if listed:
             async with self.database.connection() as c:
@@ -286,14 +286,14 @@ async def test_what_cannot_be_collected_is_set_aside_and_the_rest_goes(
     for number in range(5):
         yard.runtime.homes[f"w{number}"] = Volume(f"w{number}", "g1")  # of no workspace
     stuck = {"w0", "w1", "w2"}
-    discard = yard.runtime.discard
+    delete = yard.runtime.delete_volume
 
-    async def stuck_discard(workspace_id: str, generation: str) -> None:
+    async def stuck_delete(workspace_id: str, generation: str) -> None:
         if workspace_id in stuck:
             raise OSError(5, "the disk is broken there")
-        await discard(workspace_id, generation)
+        await delete(workspace_id, generation)
 
-    monkeypatch.setattr(yard.runtime, "discard", stuck_discard)
+    monkeypatch.setattr(yard.runtime, "delete_volume", stuck_delete)
     await yard.collector.tick()
     await yard.clock.advance(2 * HOUR)
     ticks = [await yard.collector.tick() for _ in range(3)]
@@ -314,14 +314,14 @@ async def test_a_trash_that_cannot_be_emptied_keeps_no_other_from_it(
     await yard.deleted(first, parked=True)
     await yard.clock.advance(1)
     await yard.deleted(second, parked=True)
-    discard = yard.runtime.discard
+    delete = yard.runtime.delete_volume
 
-    async def stuck_discard(workspace_id: str, generation: str) -> None:
+    async def stuck_delete(workspace_id: str, generation: str) -> None:
         if workspace_id == first:
             raise OSError(5, "the disk is broken there")
-        await discard(workspace_id, generation)
+        await delete(workspace_id, generation)
 
-    monkeypatch.setattr(yard.runtime, "discard", stuck_discard)
+    monkeypatch.setattr(yard.runtime, "delete_volume", stuck_delete)
     await yard.clock.advance(31 * 24 * HOUR)
     assert (await yard.trash.tick()).stats == {"emptied": 0, "failed": 1}
     assert (await yard.trash.tick()).stats == {"emptied": 1, "failed": 0}

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from codehub.runtimes.process import ProcessRuntime
-from tests.contracts.harness import open_runtime
+from tests.contracts.harness import archive_of, open_runtime, source
 from tests.contracts.workloads import server, workload
 
 # Those with effects: to be ended in a pure one is to be ended before the next effect.
@@ -26,9 +26,7 @@ FOLDER = os.path.join("codehub", "runtimes") + os.sep  # noqa: PTH118
 
 
 async def place(runtime: ProcessRuntime) -> None:
-    staged = runtime.staging("w1", "g1")
-    (staged / "note").write_text("kept")
-    await runtime.place_volume("w1", "g1", staged, "key")
+    await runtime.unpack("w1", "g1", archive_of({"note": "kept"}), source())
 
 
 VERBS: dict[str, Callable[[ProcessRuntime], Awaitable[None]]] = {

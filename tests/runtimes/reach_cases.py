@@ -285,7 +285,7 @@ async def test_packages_are_installed_and_repositories_cloned_by_https(way: str)
         for name, (command, made) in TOOLS.items():
             done = await runtime.exec("alices", [*trust, *command])
             assert done.exit_code == 0, f"{name}: {done.output.decode()}"
-            assert (runtime.volume_path("alices") / made).exists(), name
+            assert (runtime._layout.of("alices").home / made).exists(), name
 
 
 async def test_a_proxy_on_the_way_out_that_died_is_there_again() -> None:

@@ -113,7 +113,7 @@ async def test_a_start_that_crashed_anywhere_ends_in_exactly_one_container(every
         await answering(runtime, "w1")
         shown = await runtime.exec("w1", ["sh", "-c", "ls -d /proc/[0-9]* | wc -l"])
         assert int(shown.output) <= 5, point
-        home = os.fsencode(runtime.volume_path("w1")).decode()
+        home = os.fsencode(runtime._layout.of("w1").home).decode()
         assert len([pid for pid in processes_of("CODEHUB_WORKSPACE_ID=w1") if _root_has(pid, home)]) <= 2, point
         await runtime.stop("w1", 5)
         assert await runtime.containers() == {}, point

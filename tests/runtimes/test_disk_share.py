@@ -127,7 +127,7 @@ async def test_a_home_and_its_sockets_folder_do_not_grow_beyond_their_limit(
 async def test_many_files_do_not_hide_a_burst_from_the_limit(runtime: ProcessRuntime) -> None:
     """The longer a home takes to be measured, the more could be written until then."""
     await runtime.create_volume("w1", "g1")
-    _many_files(runtime.volume_path("w1"), 20_000)
+    _many_files(runtime._layout.of("w1").home, 20_000)
     await running(runtime, workload(server(limits=ResourceLimits(disk_mb=300))))
     fill = await runtime.exec("w1", ["sh", "-c", "head -c 280M /dev/urandom > first"])
     assert fill.exit_code == 0

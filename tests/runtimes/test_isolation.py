@@ -68,7 +68,7 @@ for folder, folders, files in os.walk("/"):
 
 
 async def test_anothers_home_can_not_be_read(neighbours: Neighbours) -> None:
-    home = neighbours.runtime.volume_path("bobs")
+    home = neighbours.runtime._layout.of("bobs").home
     ways = [home, home / "diary", home.parent, "/home/bob", "/home/bob/diary", f"/proc/1/root{home}/diary"]
     assert await neighbours.alice_sees(TRY_PATHS, *map(str, ways)) == ""
     assert "diary" not in await neighbours.alice_sees(WALK)
@@ -295,7 +295,7 @@ async def test_there_are_no_rights_to_gain(neighbours: Neighbours) -> None:
 
 
 async def test_a_setuid_program_gives_nothing(neighbours: Neighbours) -> None:
-    planted = neighbours.runtime.volume_path("alices") / "planted"
+    planted = neighbours.runtime._layout.of("alices").home / "planted"
     shutil.copy("/usr/bin/id", planted)
     if AS_ROOT:
         os.chown(planted, 0, 0)
@@ -379,7 +379,7 @@ async def test_only_the_proxys_account_gets_to_a_socket(neighbours: Neighbours) 
     if not AS_ROOT:
         assert pathlib.Path(path).parent.stat().st_uid == os.geteuid()
         return
-    proxy, alice = neighbours.runtime._account, pathlib.Path(neighbours.runtime.volume_path("alices")).stat().st_uid
+    proxy, alice = neighbours.runtime._account, pathlib.Path(neighbours.runtime._layout.of("alices").home).stat().st_uid
     assert proxy
     script = f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"
     outcomes = {}

@@ -138,7 +138,7 @@ async def test_a_log_that_comes_too_fast_makes_its_writer_wait(runtime: ProcessR
     rate_kb = 256
     await runtime.create_volume("w1", "g1")
     await runtime.start(workload(python(SHOUT, limits=ResourceLimits(log_kb_per_second=rate_kb))))
-    noted = runtime.volume_path("w1") / "written"
+    noted = runtime._layout.of("w1").home / "written"
 
     async def written() -> int:
         return int(noted.read_text() or 0) if noted.exists() else 0
@@ -161,7 +161,7 @@ async def test_a_home_is_packed_when_all_large_pipes_are_taken(runtime: ProcessR
     """An ordinary user's workspaces share the user's pipes with the platform; as root they do not."""
     await running(runtime, workload(server()))
     holding = asyncio.create_task(runtime.exec("w1", ["python3", "-c", PIPES], timeout_seconds=60))
-    said = runtime.volume_path("w1") / "said"
+    said = runtime._layout.of("w1").home / "said"
 
     async def taken() -> bool:
         return said.exists()
@@ -206,7 +206,7 @@ async def test_no_workspace_fills_the_machines_table_of_open_files(
     """By a figure for the machine that makes 2000 too many: its own table is everybody's."""
     await running(runtime, workload(server()))
     holding = asyncio.create_task(runtime.exec("w1", ["python3", "-c", DESCRIPTORS], timeout_seconds=60))
-    said, table = runtime.volume_path("w1") / "said", tmp_path / "file-nr"
+    said, table = runtime._layout.of("w1").home / "said", tmp_path / "file-nr"
 
     async def taken() -> bool:
         return said.exists()

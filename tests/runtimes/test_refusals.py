@@ -94,7 +94,7 @@ async def test_unprotected_workspaces_run_when_that_is_wanted() -> None:
     async with fresh_runtime("none") as (runtime, _):
         await running(runtime, workload(server()))
         inside = await runtime.exec("w1", ["sh", "-c", "id -u; pwd"])
-        assert inside.output.split()[1] == str(runtime.volume_path("w1")).encode()
+        assert inside.output.split()[1] == str(runtime._layout.of("w1").home).encode()
         assert inside.output.split()[0] != b"0"
         await runtime.stop("w1", 10)
         assert await runtime.containers() == {}

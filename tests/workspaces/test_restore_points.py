@@ -57,7 +57,7 @@ async def test_going_back_archives_what_is_there_first_and_then_runs_again(house
         "stop",
         "park_volume",
         "delete_volume",
-        "place_volume",
+        "unpack",
         "start",
     ]
     assert (w.archive_key, w.restore_from) == (first, None)

@@ -7,10 +7,10 @@ client that takes no more pieces stops the work; when the generator is closed, n
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager
 
 from codehub.archives import process, service
-from codehub.archives.model import ArchiveCorruptedError, no_progress
+from codehub.archives.model import ArchiveCorruptedError, Packing
 from codehub.archives.objects import ObjectStore
 
 PIECE = process.CHUNK
@@ -18,12 +18,14 @@ PIECE = process.CHUNK
 Moved = Callable[[int, Sequence[str]], None]
 
 
-async def of_home(home: Path, *, gzip: bool, moved: Moved = lambda _count, _named: None) -> AsyncGenerator[bytes, None]:
+async def of_home(
+    home: AbstractAsyncContextManager[Packing], moved: Moved = lambda _count, _named: None
+) -> AsyncGenerator[bytes, None]:
     """Also while it is in use: each file as it is when we come by. `moved` is told at the end what could not be so."""
-    async with process.packing(home, no_progress, live=True, gzip=gzip) as worker:
-        async for chunk in worker.output():
+    async with home as packing:
+        async for chunk in packing.output():
             yield bytes(chunk)
-        done = await worker.result()
+        done = await packing.result()
         moved(done["moved_count"], done["moved"])
 
 

@@ -1,10 +1,11 @@
 """What an archive is: its keys, its meta, its errors. For every module of `archives` and the callers of `service`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from codehub.errors import CodeHubError
 
@@ -16,6 +17,23 @@ META_SUFFIX = ".meta"
 Progress = Callable[[int, int], None]
 # Called with the name of each step that has just been taken. Tests end the process there; no other caller passes one.
 Step = Callable[[str], None]
+
+
+class Packing(Protocol):
+    """A home on its way out, as a tar that is compressed. Leave its context, and the work behind it ends."""
+
+    def output(self) -> AsyncIterator[memoryview]:
+        """Each piece is good until the next is asked for. Ends only when all of it was there, else raises."""
+        ...
+
+    async def result(self) -> dict[str, Any]:
+        """Bytes and files of it, what was left out, and what changed meanwhile."""
+        ...
+
+
+# How a home is packed, and unpacked, where it is: `runtimes` do that, and `process` for a folder of this machine.
+Pack = Callable[[Progress], AbstractAsyncContextManager[Packing]]
+Unpack = Callable[[AsyncGenerator[bytes | memoryview, None], int, Progress], Awaitable[None]]
 
 
 def no_progress(_done: int, _total: int) -> None:

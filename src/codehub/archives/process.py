@@ -7,14 +7,14 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from codehub.archives import model
-from codehub.archives.model import ArchiveError, Progress, Quota
+from codehub.archives.model import ArchiveError, Pack, Progress, Quota, Unpack
 
 CHUNK = 1024 * 1024
 _REPORT_LIMIT = 1024 * 1024  # the longest line is the list of what was left out
@@ -165,6 +165,34 @@ def packing(
     source: Path, progress: Progress, *, live: bool = False, gzip: bool = False
 ) -> contextlib.AbstractAsyncContextManager[Worker]:
     return _running("pack", {"source": str(source), "live": live, "gzip": gzip}, progress, 0)
+
+
+def from_folder(source: Path) -> Pack:
+    """A directory that nothing changes, for `service.archive`."""
+    return lambda progress: packing(source, progress)
+
+
+def into_folder(into: Path, owner: tuple[int, int] | None, quota: Quota) -> Unpack:
+    """An empty directory on this machine, for `service.restore`; everything owned by `owner` (None: as archived)."""
+
+    async def unpack(chunks: AsyncGenerator[bytes | memoryview, None], total: int, progress: Progress) -> None:
+        async with unpacking(into, owner, quota, progress, total) as worker:
+            fed = await _feed(worker, chunks)
+            await worker.end()
+            await worker.result()
+            if not fed:  # else it has said why it gave up
+                raise model.ArchiveCorruptedError("the archive goes on after its end")
+
+    return unpack
+
+
+async def _feed(worker: Worker, chunks: AsyncGenerator[bytes | memoryview, None]) -> bool:
+    """True: all of it."""
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            if not await worker.feed(chunk):
+                return False
+    return True
 
 
 def recompressing() -> contextlib.AbstractAsyncContextManager[Worker]:

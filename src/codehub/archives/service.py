@@ -8,21 +8,22 @@ bytes that count for nothing, and a crash after it is found by `committed`.
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import datetime
-from pathlib import Path
 
-from codehub.archives import model, process
+from codehub.archives import model
 from codehub.archives.model import (
     ArchiveCorruptedError,
     Archived,
     ArchiveNotFoundError,
     Meta,
     ObjectStoreError,
+    Pack,
     Progress,
     Quota,
     QuotaExceededError,
     Step,
+    Unpack,
     no_progress,
     no_step,
 )
@@ -56,7 +57,7 @@ class Digest:
 
 
 async def archive(
-    source: Path,
+    pack: Pack,
     store: ObjectStore,
     key_base: str,
     progress: Progress = no_progress,
@@ -64,7 +65,7 @@ async def archive(
     now: datetime,
     step: Step = no_step,
 ) -> Archived:
-    """Store the directory below `key_base` (see `model.key_base`), and prove it.
+    """Store what is packed below `key_base` (see `model.key_base`), and prove it.
 
     One that the same operation has committed already, under any epoch, is adopted instead of uploading again. When
     this returns, the archive has been read back and is committed: the volume may go.
@@ -76,10 +77,10 @@ async def archive(
     # Without a meta this is what a failed attempt of our own left behind: only we write below our epoch.
     await _clear(store, key_base)
     digest = Digest()
-    async with process.packing(source, progress) as worker:
+    async with pack(progress) as packing:
         step("packing")
-        await store.put_stream(key, digest.of(worker.output()))
-        packed = await worker.result()
+        await store.put_stream(key, digest.of(packing.output()))
+        packed = await packing.result()
     step("data stored")
     meta = Meta(digest.sha256, digest.size, packed["bytes"], packed["files"], now)
     await _read_back(store, key, meta)
@@ -160,36 +161,32 @@ async def _check(store: ObjectStore, key: str, meta: Meta) -> None:
 async def restore(
     store: ObjectStore,
     key: str,
-    into: Path,
-    owner: tuple[int, int] | None,
+    unpack: Unpack,
     quota: Quota,
     progress: Progress = no_progress,
     *,
     step: Step = no_step,
 ) -> Meta:
-    """Unpack into an empty directory, everything owned by `owner` (None: the archive's numbers, if we may).
-
-    When this returns, every byte is checked and on disk. When it raises, the directory holds anything, and is the
-    caller's to delete; the archive is untouched.
-    """
+    """Hand an archive to who unpacks it, checked on its way: it ends well only when it is what its meta says."""
     meta = await read_meta(store, key)
     if meta.content_bytes > quota.bytes or meta.files > quota.inodes:
         raise QuotaExceededError(f"{key} holds {meta.content_bytes} bytes in {meta.files} files, more than fit")
-    digest = Digest()
-    async with process.unpacking(into, owner, quota, progress, meta.content_bytes) as worker:
-        step("unpacking")
-        async for chunk in store.stream(key):
-            await digest.add(chunk)
-            if not await worker.feed(chunk):
-                break  # it has given up, and will say why
-            step("fed some")
-        await worker.end()
-        await worker.result()
+    step("unpacking")
+    await unpack(_checked(store, key, meta, step), meta.content_bytes, progress)
     step("unpacked")
-    if not digest.matches(meta):
-        raise ArchiveCorruptedError(f"{key} is not what its meta says")
     progress(meta.content_bytes, meta.content_bytes)
     return meta
+
+
+async def _checked(store: ObjectStore, key: str, meta: Meta, step: Step) -> AsyncGenerator[bytes | memoryview, None]:
+    digest = Digest()
+    async with contextlib.aclosing(store.stream(key)) as chunks:
+        async for chunk in chunks:
+            await digest.add(chunk)
+            yield chunk
+            step("fed some")
+    if not digest.matches(meta):
+        raise ArchiveCorruptedError(f"{key} is not what its meta says")
 
 
 async def delete(store: ObjectStore, key: str) -> None:

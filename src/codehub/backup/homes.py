@@ -9,11 +9,11 @@ import asyncio
 import contextlib
 import pathlib
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from codehub.archives import download, model, process
+from codehub.archives import download, model
 from codehub.archives import service as archives
 from codehub.archives.model import ArchiveError, Quota
 from codehub.archives.objects import AlreadyStoredError, ObjectStore
@@ -21,7 +21,7 @@ from codehub.backup import archive, store
 from codehub.backup.model import ARCHIVES, HomeRecord, Manifest, archive_member, home_member
 from codehub.backup.progress import Meter
 from codehub.errors import CodeHubError, StartError
-from codehub.runtimes.base import Runtime
+from codehub.runtimes.base import Runtime, RuntimeFailureError, Source
 
 CHUNK = 1024 * 1024
 KEPT_SINCE = 4  # the schema that knows of restore points
@@ -91,11 +91,11 @@ class Adding:
         running = id_ in await runtime.containers()
         try:
             if volume is not None:
-                path = runtime.parked_path(id_) if volume.parked else runtime.volume_path(id_)
-                await self._spool(home_member(id_), download.of_home(path, gzip=False, moved=moved.note))
+                packing = runtime.pack(id_, volume.generation)
+                await self._spool(home_member(id_), download.of_home(packing, moved.note))
                 record = HomeRecord(id_, generation, volume.restored_from, volume.parked, in_use=running)
                 return replace(record, moved=moved.count, moved_names=moved.names)
-        except ArchiveError:
+        except (ArchiveError, RuntimeFailureError):
             if (await runtime.volumes([id_])).get(id_) == volume:
                 raise
         return await self._moved_home(id_, generation)
@@ -160,25 +160,15 @@ async def bring_back(file: pathlib.Path, manifest: Manifest, files: Files, meter
 async def _place(runtime: Runtime, record: HomeRecord, content: archive.Source) -> None:
     id_ = record.workspace_id
     for piece in await runtime.pieces([id_]):
-        await runtime.discard(id_, piece.generation)
-    staged = await asyncio.to_thread(runtime.staging, id_, record.generation)
-    owner = await asyncio.to_thread(staged.stat)
+        await runtime.delete_volume(id_, piece.generation)
     try:
-        async with process.unpacking(
-            staged, (owner.st_uid, owner.st_gid), PLENTY, model.no_progress, total=0
-        ) as worker:
-            async for chunk in _chunks(content):
-                if not await worker.feed(chunk):
-                    break
-            await worker.end()
-            await worker.result()
-        await runtime.place_volume(id_, record.generation, staged, record.restored_from or "")
+        await runtime.unpack(id_, record.generation, _chunks(content), Source(record.restored_from or "", PLENTY))
         if record.parked:
             await runtime.park_volume(id_, record.generation)
     except CodeHubError as e:
         raise StartError(f"the home of {id_} could not be brought back: {e.detail}") from e
 
 
-async def _chunks(content: IO[bytes] | archive.Source) -> AsyncIterator[bytes]:
+async def _chunks(content: IO[bytes] | archive.Source) -> AsyncGenerator[bytes, None]:
     while chunk := await asyncio.to_thread(content.read, CHUNK):
         yield chunk

@@ -2,18 +2,18 @@
 
 import asyncio
 import contextlib
-import os
-import pathlib
-from collections.abc import AsyncIterator, Callable
+import functools
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from codehub.archives import model, service
 from codehub.archives.model import Archived, Quota
+from codehub.archives.model import Progress as Note
 from codehub.archives.objects import ObjectStore
 from codehub.clock import Clock
 from codehub.db import Database
 from codehub.reconciler.operations import Progress
-from codehub.runtimes import files, limits
-from codehub.runtimes.base import Runtime, RuntimeFailureError
+from codehub.runtimes import limits
+from codehub.runtimes.base import Runtime, Source
 from codehub.settings import ShareConfig
 from codehub.templates.loader import Templates
 from codehub.workspaces import rules
@@ -38,37 +38,35 @@ class Homes:
         self._templates = templates
         self._clock = clock
 
-    async def store(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> Archived:
+    async def store(self, w: Workspace, generation: str, epoch: int, runtime: Runtime, progress: Progress) -> Archived:
         """Pack, upload, verify. A committed archive of the same operation is adopted."""
         assert w.op_id  # noqa: S101 (an operation has one)
         base = model.key_base(w.id, w.op_id, epoch)
+        pack = functools.partial(runtime.pack, w.id, generation)
         async with self._reported(progress) as note:
-            return await service.archive(runtime.parked_path(w.id), self._store, base, note, now=self._clock.now())
+            return await service.archive(pack, self._store, base, note, now=self._clock.now())
 
     async def fetch(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> None:
         """Unpack beside the volume and swap it in whole; a half one is never startable."""
         assert w.op_id  # noqa: S101
         assert w.archive_key  # noqa: S101 (RESTORING is planned from one)
+        key = w.archive_key
         there = (await runtime.volumes([w.id])).get(w.id)
-        if there and not there.parked and there.restored_from == w.archive_key:
+        if there and not there.parked and there.restored_from == key:
             return
         made = rules.generation(w.op_id, epoch)  # each leader unpacks in a place of its own
-        staged = await asyncio.to_thread(runtime.staging, w.id, made)
-        try:
-            async with self._reported(progress) as note:
-                owner = await asyncio.to_thread(_owner_of, staged)
-                quota = await self._quota(w, staged)
-                await service.restore(self._store, w.archive_key, staged, owner, quota, note)
-            await runtime.place_volume(w.id, made, staged, w.archive_key)
-        except BaseException:
-            with contextlib.suppress(RuntimeFailureError):  # the garbage collection finds what is left
-                await asyncio.shield(asyncio.to_thread(files.remove_tree, staged))
-            raise
+        quota, expected = await self._quota(w)
+
+        async def unpack(chunks: AsyncGenerator[bytes | memoryview, None], _total: int, note: Note) -> None:
+            await runtime.unpack(w.id, made, chunks, Source(key, quota, expected, note))
+
+        async with self._reported(progress) as note:
+            await service.restore(self._store, key, unpack, quota, note)
 
     async def remove_all(self, workspace_id: str) -> None:
         await service.delete_all(self._store, workspace_id)
 
-    async def _quota(self, w: Workspace, staged: pathlib.Path) -> Quota:
+    async def _quota(self, w: Workspace) -> tuple[Quota, int]:
         """What the template allows; or what went in, should that have been more: what was let in may come back.
 
         By the database's figures. What the object store says of an archive is whose word it may be.
@@ -77,10 +75,9 @@ class Homes:
         limit = limits.resolve(template.limits, self._shares).disk_mb * MIB if template else 0
         async with self._database.connection() as c:
             point = await workspaces.find_point(c, w.id, w.archive_key)
-        await asyncio.to_thread(limits.require_space, self._shares, staged, point.content_bytes if point else 0)
         if limit and point:
             limit = max(limit, point.content_bytes + point.files * PER_FILE)
-        return Quota(limit or NO_LIMIT_BYTES, MOST_FILES)
+        return Quota(limit or NO_LIMIT_BYTES, MOST_FILES), point.content_bytes if point else 0
 
     @contextlib.asynccontextmanager
     async def _reported(self, progress: Progress) -> AsyncIterator[Callable[[int, int], None]]:
@@ -108,9 +105,3 @@ class Homes:
             await asyncio.gather(reporting, return_exceptions=True)
         if latest:
             await progress(*latest.pop())
-
-
-def _owner_of(staged: pathlib.Path) -> tuple[int, int] | None:
-    """As root, whoever the runtime has made this place for; else everything is ours anyway."""
-    info = staged.stat()
-    return (info.st_uid, info.st_gid) if os.geteuid() == 0 else None

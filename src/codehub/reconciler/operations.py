@@ -37,7 +37,7 @@ Progress = Callable[[int, int], Awaitable[None]]
 class Archives(Protocol):
     """What operations need of the archives."""
 
-    async def store(self, w: Workspace, epoch: int, runtime: Runtime, progress: Progress) -> Archived:
+    async def store(self, w: Workspace, generation: str, epoch: int, runtime: Runtime, progress: Progress) -> Archived:
         """Pack, upload, verify. A committed archive of the same operation is adopted."""
         ...
 
@@ -163,7 +163,8 @@ class Operations:
         if volume is None:
             return
         await self._runtime.park_volume(w.id, volume.generation)
-        made = await self._archives.store(w, self._lease.epoch, self._runtime, self._progress(w))
+        epoch, progress = self._lease.epoch, self._progress(w)
+        made = await self._archives.store(w, volume.generation, epoch, self._runtime, progress)
         if not await self._transitions.commit_archive(w, made):
             raise RuntimeFailureError("the operation is no longer ours")
         await self._runtime.delete_volume(w.id, volume.generation)

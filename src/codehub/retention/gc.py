@@ -225,7 +225,7 @@ class Collector:
         if orphan.kind == "archive":
             await archives.delete(self._finder.objects, Stored(orphan.name, frozenset(), 0).key)
         else:
-            await self._finder.runtime.discard(orphan.workspace_id, orphan.name.partition("/")[2])
+            await self._finder.runtime.delete_volume(orphan.workspace_id, orphan.name.partition("/")[2])
         now = self._clock.now()
         collected = COLLECTED[orphan.kind](verdict.rule, orphan.bytes, orphan.seen_at)
         async with self._lease.transaction() as c:

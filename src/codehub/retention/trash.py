@@ -72,7 +72,7 @@ class Trash:
         runtime, objects = self._finder.runtime, self._finder.objects
         await runtime.stop(id_, STOP_SECONDS)
         for piece in await runtime.pieces([id_]):
-            await runtime.discard(id_, piece.generation)
+            await runtime.delete_volume(id_, piece.generation)
         if await ownership.owner(objects) in {None, await self._finder.platform()}:
             await archives.delete_all(objects, id_)
 

@@ -4,12 +4,13 @@ Every verb is idempotent: asked again, it finds its work done. None decides anyt
 reports what *is*; what that means is judged in `workspaces.rules`.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from codehub.archives.model import Packing, Progress, Quota, no_progress
 from codehub.errors import CodeHubError
 from codehub.templates.model import Template
 
@@ -63,6 +64,16 @@ class Piece:
     workspace_id: str
     generation: str  # empty for the rest that belongs to no volume
     kind: str  # `volume`, `parked`, `unpacked` (by a restore that did not end), `unreadable`, `rest`
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a home is unpacked from."""
+
+    restored_from: str  # the archive's key
+    quota: Quota
+    expected_bytes: int = 0  # of content, as far as it is known: there has to be room for it
+    progress: Progress = no_progress
 
 
 @dataclass(frozen=True)
@@ -149,24 +160,24 @@ class Runtime(Protocol):
         """An empty home; one that exists is left alone, whatever its generation."""
         ...
 
-    async def place_volume(self, workspace_id: str, generation: str, staged: Path, restored_from: str) -> None:
-        """Swap a fully unpacked directory (from `staging`) in as the volume, whole; refuses when one exists."""
+    def pack(
+        self, workspace_id: str, generation: str, progress: Progress = no_progress, *, gzip: bool = False
+    ) -> AbstractAsyncContextManager[Packing]:
+        """This generation as a stream. A parked one is still; one in place is packed as it is, also while in use."""
         ...
 
-    def staging(self, workspace_id: str, generation: str) -> Path:
-        """A directory beside the volume, on the same file system, to unpack into; emptied when it is left over."""
-        ...
+    async def unpack(
+        self, workspace_id: str, generation: str, chunks: AsyncGenerator[bytes | memoryview, None], source: Source
+    ) -> None:
+        """Unpack a stream beside the volume and swap it in whole, as this generation; refuses when one exists.
 
-    def volume_path(self, workspace_id: str) -> Path:
-        """Where the home's files are."""
-        ...
-
-    def parked_path(self, workspace_id: str) -> Path:
-        """Where they are while it is parked: nothing runs on them, so they can be packed."""
+        A stream that raises leaves nothing behind. One of the same generation from the same archive is there already:
+        then the stream is closed unread.
+        """
         ...
 
     async def delete_volume(self, workspace_id: str, generation: str) -> None:
-        """Destroy this generation; another one is not touched. Gone already is fine."""
+        """Destroy everything of this generation, wherever it lies; others are not touched. Gone already is fine."""
         ...
 
     async def park_volume(self, workspace_id: str, generation: str) -> None:
@@ -179,10 +190,6 @@ class Runtime(Protocol):
 
     async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
         """All that takes disk, of these workspaces or of whichever there are, known to anybody or not. Asked rarely."""
-        ...
-
-    async def discard(self, workspace_id: str, generation: str) -> None:
-        """Destroy every piece of this generation, wherever it lies; other generations are not touched."""
         ...
 
     async def start(self, workload: Workload) -> None:

@@ -5,11 +5,14 @@ is started and ended in `lifecycle`, and what has to live on without us is its s
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import os
 import pathlib
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 
+from codehub.archives import process as archives
+from codehub.archives.model import Packing, Progress, no_progress
 from codehub.clock import Clock
 from codehub.runtimes import (
     cgroups,
@@ -33,6 +36,7 @@ from codehub.runtimes.base import (
     IsolationUnavailableError,
     Piece,
     RuntimeFailureError,
+    Source,
     StartFailedError,
     Volume,
     Workload,
@@ -107,18 +111,43 @@ class ProcessRuntime:
     async def create_volume(self, workspace_id: str, generation: str) -> None:
         await self._in_thread(MOVE, lambda: self._volumes.create(workspace_id, generation))
 
-    async def place_volume(self, workspace_id: str, generation: str, staged: pathlib.Path, restored_from: str) -> None:
-        await self._in_thread(MOVE, lambda: self._volumes.place(workspace_id, generation, staged, restored_from))
+    @contextlib.asynccontextmanager
+    async def pack(
+        self, workspace_id: str, generation: str, progress: Progress = no_progress, *, gzip: bool = False
+    ) -> AsyncIterator[Packing]:
+        home, parked = await self._threads.run(OBSERVE, self._volumes.home, workspace_id, generation)
+        async with archives.packing(home, progress, live=not parked, gzip=gzip) as packing:
+            yield packing
 
-    def staging(self, workspace_id: str, generation: str) -> pathlib.Path:
+    async def unpack(
+        self, workspace_id: str, generation: str, chunks: AsyncGenerator[bytes | memoryview, None], source: Source
+    ) -> None:
+        async with contextlib.aclosing(chunks):
+            if await self._threads.run(OBSERVE, self._volumes.is_there, workspace_id, generation, source.restored_from):
+                return
+            staged = await self._threads.run(MOVE, self._stage, workspace_id, generation)
+            try:
+                await self._unpack_into(staged, chunks, source)
+                await self._in_thread(
+                    MOVE, lambda: self._volumes.place(workspace_id, generation, staged, source.restored_from)
+                )
+            except BaseException:
+                with contextlib.suppress(RuntimeFailureError):  # the garbage collection finds what is left
+                    await asyncio.shield(self._threads.run(DELETE, files.remove_tree, staged))
+                raise
+
+    def _stage(self, workspace_id: str, generation: str) -> pathlib.Path:
         self._layout.prepare(as_root=self._as_root)
         return self._volumes.staging(workspace_id, generation)
 
-    def volume_path(self, workspace_id: str) -> pathlib.Path:
-        return self._layout.of(workspace_id).home
-
-    def parked_path(self, workspace_id: str) -> pathlib.Path:
-        return self._layout.of(workspace_id).parked / "home"
+    async def _unpack_into(
+        self, staged: pathlib.Path, chunks: AsyncGenerator[bytes | memoryview, None], source: Source
+    ) -> None:
+        await self._threads.run(MOVE, limits.require_space, self._config, staged, source.expected_bytes)
+        info = await self._threads.run(MOVE, staged.stat)
+        owner = (info.st_uid, info.st_gid) if self._as_root else None  # else everything is ours anyway
+        unpack = archives.into_folder(staged, owner, source.quota)
+        await unpack(chunks, source.expected_bytes, source.progress)
 
     async def delete_volume(self, workspace_id: str, generation: str) -> None:
         await self._in_thread(DELETE, lambda: self._volumes.delete(workspace_id, generation))
@@ -131,9 +160,6 @@ class ProcessRuntime:
 
     async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
         return await self._threads.run(OBSERVE, self._volumes.pieces, ids)
-
-    async def discard(self, workspace_id: str, generation: str) -> None:
-        await self._in_thread(DELETE, lambda: self._volumes.discard(workspace_id, generation))
 
     async def start(self, workload_: Workload) -> None:
         place = self._layout.of(workload_.workspace_id)

@@ -138,12 +138,28 @@ class Volumes:
             os.chown(staged, uid, uid)
         return staged
 
+    def home(self, workspace_id: str, generation: str) -> tuple[pathlib.Path, bool]:
+        """Where this generation's files are, and whether it is parked."""
+        place = self._layout.of(workspace_id)
+        for folder in (place.volume, place.parked):
+            meta = read(folder)
+            if meta and meta.generation == generation:
+                return folder / "home", folder == place.parked
+        raise RuntimeFailureError(f"the workspace has no volume of generation {generation}")
+
+    def is_there(self, workspace_id: str, generation: str, restored_from: str) -> bool:
+        there = read(self._layout.of(workspace_id).volume)
+        return there is not None and (there.generation, there.restored_from) == (generation, restored_from)
+
     def delete(self, workspace_id: str, generation: str) -> None:
         place = self._layout.of(workspace_id)
-        there = [found for folder in (place.volume, place.parked) if (found := _generation(folder)) is not None]
+        # A rest alone is what a deletion leaves that was cut short: it is finished, whatever its generation was.
+        there = {piece.generation for piece in self._pieces_of(workspace_id) if piece.kind != "rest"}
         if not place.root.exists() or (there and generation not in there):
             return
         with held(place):
+            for folder in (place.staging(generation), place.placing(generation)) if generation else ():
+                _discard(place, folder)
             self._destroy(place, generation)
 
     def _destroy(self, place: Place, generation: str) -> None:
@@ -174,15 +190,6 @@ class Volumes:
         if not found and names:
             found.append(Piece(workspace_id, "", "rest"))
         return found
-
-    def discard(self, workspace_id: str, generation: str) -> None:
-        place = self._layout.of(workspace_id)
-        if generation not in {piece.generation for piece in self._pieces_of(workspace_id)}:
-            return
-        with held(place):
-            for folder in (place.staging(generation), place.placing(generation)) if generation else ():
-                _discard(place, folder)
-            self._destroy(place, generation)
 
     def park(self, workspace_id: str, generation: str) -> None:
         place = self._layout.of(workspace_id)

@@ -83,7 +83,7 @@ class Downloads:
             volume = (await self._runtime.volumes([order.workspace_id])).get(order.workspace_id)
             if volume is None or volume.parked:
                 raise UnavailableError("its files are on their way somewhere else: try again in a moment")
-            source = download.of_home(self._runtime.volume_path(order.workspace_id), gzip=gzip)
+            source = download.of_home(self._runtime.pack(order.workspace_id, volume.generation, gzip=gzip))
         async with contextlib.aclosing(source) as chunks:
             async for chunk in chunks:
                 yield chunk
