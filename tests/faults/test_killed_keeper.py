@@ -56,7 +56,7 @@ async def _collected(rubbish: pathlib.Path, stray: pathlib.Path) -> bool:
 async def _emptied(stage: KeeperStage, id_: str) -> bool:
     w = await stage.service.get(MINA, id_)
     async with stage.database.connection() as c:  # as by the clock, only sooner
-        await c.execute("SELECT pg_notify('codehub_wishes', '')")
+        await c.execute("SELECT pg_notify('codehub_requests', '')")
     return w.emptied_at is not None and not list((stage.objects / id_).glob("*/*/*"))
 
 

@@ -4,7 +4,7 @@ ACTIVITY = "codehub:activity"  # sorted set: workspace → milliseconds of its n
 TAKEN = "codehub:activity:taken"  # set: names of such sets that a tick has taken over and not yet finished
 PROXIES = "codehub:proxies"  # sorted set: proxy instance → milliseconds until which its lease is good
 FLUSHED = "codehub:proxies:flushed"  # hash: proxy instance → "milliseconds up to which it has flushed:round it knew"
-ROUND = "codehub:activity:round"  # a number: whoever has not flushed since it was raised should do so now
+ROUND = "codehub:activity:round"  # a number: a proxy that has not flushed since it was raised should do so now
 ABOUT_TO_SLEEP = "codehub:activity:about_to_sleep"  # set: workspaces in which nothing may happen unnoticed
 EPOCH = "codehub:activity:epoch"  # which life of Redis this is, and since when: "run id|milliseconds"
 CLOCK = "codehub:activity:clock"  # what the TTL runner's clocks said at its last tick
@@ -18,11 +18,6 @@ def connections(workspace_id: str) -> str:
 
 def idle_timer(workspace_id: str) -> str:
     return f"idle_timer:{workspace_id}"
-
-
-def held_by(instance: str) -> str:
-    """Hash: workspace → "connections:idle seconds" of one proxy instance."""
-    return f"codehub:proxy:{instance}"
 
 
 def details(workspace_id: str) -> str:

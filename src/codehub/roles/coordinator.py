@@ -12,7 +12,7 @@ from codehub.coordinator.leader import SESSION_SETTINGS, Leader
 from codehub.db import Database, Listener, migrate
 from codehub.errors import StartError
 from codehub.settings import Settings
-from codehub.wiring.coordinator import COLLECT, WISHES, Coordinator
+from codehub.wiring.coordinator import COLLECT, REQUESTS, Coordinator
 
 
 async def run(settings: Settings, clock: Clock) -> None:
@@ -26,7 +26,7 @@ async def run(settings: Settings, clock: Clock) -> None:
     coordinator = Coordinator(settings, clock)
     await coordinator.require_sight(database)
     listener = Listener(storage.database_url, clock)
-    listener.subscribe(WISHES, coordinator.wake)
+    listener.subscribe(REQUESTS, coordinator.wake)
     listener.subscribe(COLLECT, coordinator.collect)
     listener.start()
     holder = f"{socket.gethostname()}-{os.getpid()}-{ids.new(6)}"

@@ -41,7 +41,7 @@ ONCE_SECONDS = 3600  # how long a form that was sent is remembered
 
 
 class _Page(Names):
-    """For somebody who is logged in; who is not, or not any more, is led to where it says how to."""
+    """For a user who is logged in; one who is not, or not any more, is led to where it says how to."""
 
     async def __call__(self, request: Request) -> Principal:  # type: ignore[override]
         try:
@@ -64,7 +64,7 @@ def _may(action: Action) -> Any:
 
 
 async def show(request: Request, caller: Principal) -> Response:
-    """`/`, for whoever is logged in; `pages` calls it."""
+    """`/`, for a user who is logged in; `pages` calls it."""
     query = request.query_params
     reader = dashboard_view.Reader(request, caller)
     board = await reader.board(everybody="everybody" in query, cursor=query.get("cursor"))
@@ -210,7 +210,7 @@ Act = Callable[[Services, Principal, str, Form], Awaitable[Any]]
 DONE = {"delete": "deleted", "undelete": "undone", "rename": "renamed"}
 
 
-def _wish(wanted: Desired) -> Act:
+def _request(wanted: Desired) -> Act:
     return lambda services, caller, id_, _: services.workspaces.request(caller, id_, wanted)
 
 
@@ -256,13 +256,13 @@ async def _share(services: Services, caller: Principal, id_: str, form: Form) ->
     try:
         await services.sharing.share(caller, id_, form.get("user", "").strip())
     except NotFoundError as e:  # it is there, so it is the guest who is not
-        raise InvalidRequestError("there is nobody of that name", field="user") from e
+        raise InvalidRequestError("there is no user of that name", field="user") from e
 
 
 VERBS: Mapping[str, tuple[Action, Act]] = {
-    "start": (Action.WORKSPACE_START, _wish(Desired.RUNNING)),
-    "stop": (Action.WORKSPACE_SLEEP, _wish(Desired.STANDBY)),
-    "archive": (Action.WORKSPACE_ARCHIVE, _wish(Desired.ARCHIVED)),
+    "start": (Action.WORKSPACE_START, _request(Desired.RUNNING)),
+    "stop": (Action.WORKSPACE_SLEEP, _request(Desired.STANDBY)),
+    "archive": (Action.WORKSPACE_ARCHIVE, _request(Desired.ARCHIVED)),
     "keep_awake": (Action.WORKSPACE_KEEP_AWAKE, _keep_awake),
     "rename": (Action.WORKSPACE_CHANGE, _rename),
     "recover": (Action.WORKSPACE_RECOVER, _recover),

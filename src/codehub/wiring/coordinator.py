@@ -34,7 +34,7 @@ from codehub.workspaces.download_server import Downloads
 from codehub.workspaces.ttl_policy import Timetable
 
 log = logs.get()
-WISHES = "codehub_wishes"
+REQUESTS = "codehub_requests"
 COLLECT = "codehub_gc"
 
 
@@ -101,13 +101,13 @@ class Coordinator:
         return Controller(lease, self._runtime, operations, self._clock, config, self.wake, second_look)
 
     def wake(self) -> None:
-        """Somebody wishes something, or an operation is over: look now."""
+        """Another state is requested, or an operation is over: look now."""
         if self._driver:
             self._driver.nudge("controller")
             self._driver.nudge("trash")
 
     def collect(self) -> None:
-        """Somebody wants the garbage collected now."""
+        """The garbage collection is requested now."""
         if self._driver:
             self._driver.nudge("gc")
 

@@ -64,7 +64,7 @@ Refused = OwnLimit | NoPlace
 def decide(counts: Counts, limits: Limits, *, reservation: bool, line: int) -> Admitted | Refused:
     """`reservation`: a place is held for exactly this request; `line`: how many others wait.
 
-    One's own limit goes first: no reservation lifts it. Nobody overtakes the line, and nobody in it is overtaken.
+    One's own limit goes first: no reservation lifts it. No request overtakes the line, and none in it is overtaken.
     """
     if limits.per_user and counts.of_owner >= limits.per_user:
         return OwnLimit(limits.per_user, counts.named)

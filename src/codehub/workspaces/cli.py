@@ -44,7 +44,7 @@ def create(
     start: Annotated[bool, typer.Option("--start/--no-start", help="Start it at once.")] = True,
     wait: WAIT = True,
 ) -> None:
-    """Create a workspace for somebody."""
+    """Create a workspace for a user."""
     desired = "RUNNING" if start else "STANDBY"
     with connected(running=True) as api:
         w = api.post("workspaces", name=name, owner=owner, template=template, desired_state=desired)

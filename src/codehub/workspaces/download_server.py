@@ -3,10 +3,10 @@
 The API has no right to read homes; the coordinator has. Who may have which home is decided by the API before it asks.
 A request is one line of JSON, the answer one line of JSON and then frames: a length of four bytes and as many bytes; a
 length of nothing is the good end, and a connection that ends without it is a download that failed. One connection is
-one download: when it is closed, or nobody reads on, the work stops.
+one download: when it is closed, or the client does not read on, the work stops.
 
 Packing is mostly CPU, so only a few downloads pack at a time, and they take turns: each has a place for a few seconds,
-gives it up at once when its reader is slow, and lines up again. Nobody's slow or stalled reader holds a place.
+gives it up at once when its reader is slow, and lines up again. No slow or stalled reader holds a place.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ class Downloads:
 
     @contextlib.asynccontextmanager
     async def serving(self, socket: pathlib.Path, account: Account | None) -> AsyncIterator[None]:
-        """Whoever leads listens; a former leader's socket is replaced."""
+        """The leader listens; a former leader's socket is replaced."""
         await asyncio.to_thread(_make_folder, socket.parent, account)
         server = await asyncio.start_unix_server(self._serve, socket, limit=LONGEST_REQUEST)
         await asyncio.to_thread(_give, socket, account)
@@ -133,7 +133,7 @@ class Downloads:
             yield
         finally:
             self._of_person[order.person] -= 1
-            self._of_person += Counter()  # forgets whoever has none left
+            self._of_person += Counter()  # forgets the people who have none left
 
     async def _while_there(self, work: Coroutine[Any, Any, None], reader: asyncio.StreamReader) -> None:
         """The other side says nothing more; an end of its stream means that it has gone."""
@@ -206,7 +206,7 @@ class Downloads:
             if left < before:
                 since = now
             elif self._wanting_room and now - since >= STALLED_SECONDS:
-                log.warning("A download that nobody reads was ended: others wait")
+                log.warning("A download that its client does not read was ended: others wait")
                 raise ConnectionAbortedError
 
 

@@ -1,6 +1,6 @@
 """Asks the coordinator for a home as a file; the other end is `coordinator.downloads`. Called by `points_api`.
 
-The pieces are read one at a time, as whoever downloads takes them: memory stays at a piece or two, however large the
+The pieces are read one at a time, as the client takes them: memory stays at a piece or two, however large the
 home and however slow the line.
 """
 

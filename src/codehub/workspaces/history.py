@@ -131,7 +131,7 @@ class GuestDeactivated(Record, code="guest_deactivated", event="unshared"):
 
 @dataclass(frozen=True)
 class Entered(Record, code="entered", event="entered"):
-    """By somebody whom the owner did not ask: an admin."""
+    """By an admin, whom the owner did not ask."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class WorkResumed(Record, code="work_resumed", event="kept awake"):
 
 @dataclass(frozen=True)
 class KeptAwake(Record, code="kept_awake", event="kept awake"):
-    """Nobody typed, and it computed: one line for a stretch of that, whose end moves."""
+    """No person typed, and it computed: one line for a stretch of that, whose end moves."""
 
     work: Work
     idle_since: datetime

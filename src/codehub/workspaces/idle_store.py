@@ -1,6 +1,6 @@
-"""What timers wish for: the part of the service that the TTL runner and the controller's second look call.
+"""What timers ask for: the part of the service that the TTL runner and the controller's second look call.
 
-One set-based statement each, inside a transaction that the caller's lease guards. None overwrites a person's wish.
+One set-based statement each, inside a transaction that the caller's lease guards. None overwrites a person's request.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -102,7 +102,7 @@ async def keep_awake(
 
 
 async def withdraw(c: Connection, id_: str, newest: datetime, now: datetime) -> Workspace | None:
-    """Somebody was at work: a timer's wish that it should sleep is taken back. None: it was not one any more."""
+    """A person was at work: a timer's request to sleep is taken back. None: it was not a timer's any more."""
     kept = await store.update(c, sql.withdraw_sleep, id_, newest, now)
     if kept:
         await store.note(c, id_, now, Change("ttl", history.WorkResumed(newest), "RUNNING", "STANDBY"))

@@ -139,7 +139,7 @@ class Workspace:
     archive_ttl_seconds: int | None
     keep_awake_until: datetime | None
     last_access_at: datetime
-    idle_since: datetime  # the latest of that, the phase's beginning and the wish
+    idle_since: datetime  # the latest of that, the phase's beginning and the request
     keep_awake_reason: str | None = None
     restore_from: str | None = None  # the archive to go back to
     emptied_at: datetime | None = None  # nothing of it is left, also not in the trash

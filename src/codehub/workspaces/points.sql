@@ -27,7 +27,7 @@ SELECT $1, id, $3, $4, $5, $6, $7 FROM workspaces WHERE id = $2 AND NOT purge
 ON CONFLICT DO NOTHING
 RETURNING archive_key;
 
--- name: wish_restore
+-- name: request_restore
 -- An error is cleared with it, as by recovering.
 UPDATE workspaces
 SET restore_from = $2, desired_state = $3, desired_by = $4, desired_at = $5, updated_at = $5, attention_at = $5,

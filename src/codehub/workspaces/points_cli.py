@@ -105,7 +105,7 @@ def _refuse_existing(target: pathlib.Path, *, force: bool) -> None:
 
 @contextlib.contextmanager
 def _writing(target: pathlib.Path, *, force: bool) -> Iterator[BinaryIO]:
-    """Whole or not at all; nobody else may read it."""
+    """Whole or not at all; no other account may read it."""
     if target == STDOUT:
         yield sys.stdout.buffer
         return

@@ -11,11 +11,11 @@ SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces WHERE id = $1;
 SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces WHERE id = $1 FOR UPDATE;
 
 -- name: lock_if_free
--- For the controller: somebody's request holds the row only for a moment, the next tick looks again.
+-- For the controller: a person's request holds the row only for a moment, the next tick looks again.
 SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces WHERE id = $1 FOR UPDATE SKIP LOCKED;
 
 -- name: owned_by_admin
--- Of somebody who may do everything anyway.
+-- Of an owner who may do everything anyway.
 SELECT EXISTS (
     SELECT FROM workspaces w JOIN users u ON u.id = w.owner_id
     WHERE w.id = $1 AND u.role = 'admin' AND u.deactivated_at IS NULL
@@ -34,7 +34,7 @@ ORDER BY created_at, id
 LIMIT $7;
 
 -- name: serialize_starts
--- Whoever may raise the number of running workspaces goes one after the other: the limit is exact.
+-- Transactions that may raise the number of running workspaces go one after the other: the limit is exact.
 SELECT pg_advisory_xact_lock(7235415);
 
 -- name: one_at_a_time
@@ -58,7 +58,7 @@ WHERE (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NU
 ORDER BY desired_at
 LIMIT 50;
 
--- name: wish
+-- name: set_desired
 -- Compare-and-set on what the verdict was made from.
 UPDATE workspaces
 SET desired_state = $2, desired_by = $3, desired_at = $4, updated_at = $4, attention_at = $4,
@@ -189,7 +189,7 @@ RETURNING *, codehub_user_name(owner_id) AS owner;
 UPDATE workspaces SET progress = $3, updated_at = $4 WHERE id = $1 AND op_id = $2 AND operation <> 'NONE';
 
 -- name: note_disk
--- Not `updated_at`: a figure is not a change that somebody's decision could have missed.
+-- Not `updated_at`: a figure is not a change that a decision could have missed.
 UPDATE workspaces SET disk_bytes = coalesce($2, disk_bytes), disk_measured_at = $3 WHERE id = $1;
 
 -- name: oldest_disk_figures
@@ -235,7 +235,7 @@ SELECT deactivated_at IS NULL FROM users WHERE name = $1 FOR KEY SHARE;
 SELECT id FROM workspaces WHERE owner_id = (SELECT codehub_user_id($1)) AND deleted_at IS NULL ORDER BY id FOR UPDATE;
 
 -- name: sleep_all_of
--- Also in the middle of an operation, and also what a timer's wish keeps asleep: that one could be withdrawn.
+-- Also in the middle of an operation, and also what a timer's request keeps asleep: that one could be withdrawn.
 WITH before AS (
     SELECT id, desired_state FROM workspaces
     WHERE owner_id = (SELECT codehub_user_id($1)) AND deleted_at IS NULL
@@ -246,10 +246,10 @@ WITH before AS (
         desired_by = $4, desired_at = $2::timestamptz, updated_at = $2, attention_at = $2,
         keep_awake_until = NULL, keep_awake_reason = NULL
     FROM before WHERE w.id = before.id
-    RETURNING w.id, before.desired_state AS wished
+    RETURNING w.id, before.desired_state AS desired_before
 )
 INSERT INTO workspace_history (workspace_id, at, actor, code, from_state, to_state)
-SELECT id, $2, codehub_actor_id($3), 'owner_deactivated', 'RUNNING', 'STANDBY' FROM slept WHERE wished = 'RUNNING';
+SELECT id, $2, codehub_actor_id($3), 'owner_deactivated', 'RUNNING', 'STANDBY' FROM slept WHERE desired_before = 'RUNNING';
 
 -- name: end_shares_with
 WITH ended AS (DELETE FROM workspace_shares WHERE user_id = (SELECT codehub_user_id($1)) RETURNING workspace_id)
@@ -257,11 +257,11 @@ INSERT INTO workspace_history (workspace_id, at, actor, code, data)
 SELECT workspace_id, $2, codehub_actor_id($3), 'guest_deactivated', jsonb_build_object('user', codehub_user_id($1)) FROM ended;
 
 -- name: wake_controller
--- Said only by whoever wishes something, so that the controller's own writes do not wake it.
-SELECT pg_notify('codehub_wishes', '');
+-- Sent only with a request for another state, so that the controller's own writes do not wake it.
+SELECT pg_notify('codehub_requests', '');
 
 -- name: routes_in_use
--- What runs or is about to: the proxy knows these by heart, the others when somebody asks for them.
+-- What runs or is about to: the proxy always has these in memory, the others when a client asks for them.
 SELECT w.id, codehub_user_name(w.owner_id) AS owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
        w.standby_ttl_seconds, array(SELECT u.name FROM workspace_shares s JOIN users u ON u.id = s.user_id WHERE s.workspace_id = w.id) AS guests,
        events_newest() AS as_of
@@ -277,7 +277,7 @@ FROM workspaces w
 WHERE w.id = ANY ($1::text[]);
 
 -- name: is_guest
--- Nobody is the guest of somebody who is deactivated.
+-- A deactivated owner has no guests.
 SELECT EXISTS (
     SELECT FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.id = w.owner_id
     WHERE s.workspace_id = $1 AND s.user_id = (SELECT codehub_user_id($2)) AND u.deactivated_at IS NULL

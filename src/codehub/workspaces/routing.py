@@ -51,7 +51,7 @@ def _entries(records: Iterable[Mapping[str, Any]]) -> list[Entry]:
         try:
             entries.append(_entry(record))
         except Exception:
-            log.exception("A workspace's row cannot be read: nobody is let in", workspace=record["id"])
+            log.exception("A workspace's row cannot be read: no user is let in", workspace=record["id"])
     return entries
 
 

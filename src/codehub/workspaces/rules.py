@@ -63,8 +63,8 @@ def made_by(op_id: str | None, generation: str) -> bool:
 def own(w: Workspace, seen: Observation) -> Observation:
     """What was seen, without volumes of a generation that the row does not know.
 
-    A leader that was stopped and continued may make a volume long after everybody went on. It is nobody's home, and
-    must not be taken for the person's. A first home is the exception: whoever makes it, it is empty.
+    A leader that was stopped and continued may make a volume long after the next leader went on. It is no home, and
+    must not be taken for the person's. A first home is the exception: whichever leader makes it, it is empty.
     """
     first = w.operation is Operation.PROVISIONING and not w.volume_parked
     if seen.volume is not None and not knows(w, seen.volume) and not first:
@@ -110,7 +110,7 @@ def is_news(w: Workspace, seen: Observation) -> bool:
 
 
 def _lost(w: Workspace, seen: Observation) -> bool:
-    """The volume is gone, also from the trash, and nobody of ours took it."""
+    """The volume is gone, also from the trash, and none of our operations took it."""
     had_volume = w.observed_status in {Observed.STANDBY, Observed.RUNNING} or w.volume_parked
     taken = w.operation is Operation.DELETING or (w.operation is Operation.ARCHIVING and archived_by(w))
     return had_volume and seen.parked is None and not taken and w.health_status is Health.OK
@@ -160,7 +160,7 @@ PLANS: tuple[Plan, ...] = (
     Plan("purge", "deleted with purge, STANDBY", lambda w: _deleted(w) and w.purge, Operation.DELETING),
     Plan("archive_deleted", "deleted, STANDBY", _deleted, Operation.ARCHIVING),
     Plan("in_error", "in ERROR", lambda w: w.health_status is Health.ERROR, Operation.NONE),
-    # Whatever is wished: nobody deleted it, and what lies there may be in no archive.
+    # Whatever state is desired: no one deleted it, and what lies there may be in no archive.
     Plan(
         "unpark",
         "PENDING, its volume in the trash",

@@ -83,7 +83,7 @@ UNSET = Unset()
 
 @dataclass(frozen=True)
 class Details:
-    """What may be changed beside the wish."""
+    """What may be changed beside the desired state."""
 
     name: str | Unset = UNSET
     standby_ttl_seconds: int | Unset | None = UNSET
@@ -122,7 +122,7 @@ class Workspaces:
         return found or _missing(id_)
 
     async def page(self, caller: Principal, filters: Filters, *, after: store.After, limit: int) -> list[Workspace]:
-        """One's own; an admin sees everybody's."""
+        """One's own; an admin sees all users'."""
         policy_rules.require(caller, Action.WORKSPACE_LIST)
         owner = filters.owner if policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL) else caller.name
         async with self._database.connection() as c:
@@ -211,10 +211,10 @@ class Workspaces:
         return made
 
     async def request(self, caller: Principal, id_: str, wanted: Desired) -> tuple[Workspace, int] | Refused:
-        """Ask for a state. 202: it will be; 200: it is so already. The wish is recorded; history has what is new."""
+        """Ask for a state. 202: it will be; 200: it is so already. The request is recorded; history has what is new."""
         async with self._database.transaction() as c:
             w, decision = await self._lock(c, caller, id_, ACTIONS[wanted])
-            return await self._wish(c, w, wanted, authorize.desired_by(caller, decision), caller.name)
+            return await self._set_desired(c, w, wanted, authorize.desired_by(caller, decision), caller.name)
 
     async def wake(self, caller: Principal, id_: str, *, asked: bool = False) -> Workspace | Refused:
         """By coming to it, or because it was asked for. Of many who come at once one wakes it."""
@@ -223,13 +223,13 @@ class Workspaces:
             if not rules.is_asleep(w):
                 return w
             by = authorize.desired_by(caller, decision) if asked else DesiredBy.WAKE
-            outcome = await self._wish(c, w, Desired.RUNNING, by, caller.name)
+            outcome = await self._set_desired(c, w, Desired.RUNNING, by, caller.name)
         if isinstance(outcome, Refused):
             return outcome
         metrics.WAKES.inc()
         return outcome[0]
 
-    async def _wish(
+    async def _set_desired(
         self, c: Connection, w: Workspace, wanted: Desired, by: DesiredBy, actor: str
     ) -> tuple[Workspace, int] | Refused:
         now = self._clock.now()
@@ -241,7 +241,7 @@ class Workspaces:
         counts = wanted is Desired.RUNNING and not rules.counts_as_running(w)
         if counts and isinstance(outcome := await self._admit(c, w.owner, w.id), Refused):
             return outcome
-        changed = await store.update(c, sql.wish, w.id, wanted, by, now)
+        changed = await store.update(c, sql.set_desired, w.id, wanted, by, now)
         assert changed  # noqa: S101 (the row is locked)
         if wanted is not w.desired_state:
             await store.note(c, w.id, now, Change(actor, history.requested(wanted, by), w.desired_state, wanted))
@@ -337,7 +337,7 @@ class Workspaces:
             if counts and isinstance(outcome := await self._admit(c, w.owner, id_), Refused):
                 return outcome
             by = authorize.desired_by(caller, decision)
-            changed = await store.update(c, store.points.wish_restore, id_, archive_key, wanted, by, now)
+            changed = await store.update(c, store.points.request_restore, id_, archive_key, wanted, by, now)
             assert changed  # noqa: S101 (the row is locked)
             known = history.RestoreRequested(point.created_at, archive_key) if point else None
             asked = known or history.ArchiveRestoreRequested(archive_key)
@@ -375,7 +375,7 @@ def _check_name(name: str) -> None:
 
 
 def _check_owner(name: str, *, active: bool | None) -> None:
-    """Nothing of somebody who is deactivated runs, whoever asks (`leaving`). None: there is nobody of that name."""
+    """Nothing of a deactivated user runs, no matter who asks (`leaving`). None: there is no user of that name."""
     if active is False:
         raise DeactivatedError(f"{name} is deactivated, so nothing of theirs runs: activate them first")
 

@@ -15,7 +15,7 @@ from codehub.workspaces.sharing import Sharing
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
 Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
-User = Annotated[str, Path(description="Somebody's name.", max_length=63)]
+User = Annotated[str, Path(description="A user's name.", max_length=63)]
 
 
 class ShareIn(fields.Body):
@@ -25,7 +25,7 @@ class ShareIn(fields.Body):
 class ShareOut(BaseModel):
     user: str
     created_at: datetime
-    opened_at: datetime | None = Field(description="When they first came; null: not yet, or there is nobody so called.")
+    opened_at: datetime | None = Field(description="When they first came; null: not yet, or there is no such user.")
 
 
 def _sharing(request: Request) -> Sharing:
@@ -57,9 +57,9 @@ async def share_workspace(
     id: Id,  # noqa: A002
     share: ShareIn,
 ) -> None:
-    """Let somebody in: they open it in their browser, type in it and wake it; the rest stays the owner's.
+    """Let a guest in: they open it in their browser, type in it and wake it; the rest stays the owner's.
 
-    Only teachers and admins are told when there is nobody so called; `opened_at` tells everybody who came.
+    Only teachers and admins are told when there is no such user; `opened_at` tells every owner who came.
     """
     await spend_creation(request, caller, "share")
     await _sharing(request).share(caller, id, share.user)
@@ -72,5 +72,5 @@ async def unshare_workspace(
     id: Id,  # noqa: A002
     user: User,
 ) -> None:
-    """Whoever is in is out within seconds. Guests may leave by themselves."""
+    """A guest who is in is out within seconds. Guests may leave by themselves."""
     await _sharing(request).unshare(caller, id, user)

@@ -57,7 +57,7 @@ class Sharing:
                 "set CODEHUB_WORKSPACE_DOMAIN"
             )
         if not await self._may_be_named(caller, user):
-            raise NotFoundError(f"there is nobody called {user[:63]!r} who could come")
+            raise NotFoundError(f"there is no active user called {user[:63]!r}")
         async with self._database.transaction() as c:
             now = self._clock.now()
             there = await self._check_shares(c, caller, w, user)
@@ -65,7 +65,7 @@ class Sharing:
                 await store.note(c, id_, now, store.Change(caller.name, history.Shared(user)))
 
     async def _may_be_named(self, caller: Principal, user: str) -> bool:
-        """Learners are not told who exists. A name that nobody has lets nobody in, and is never opened."""
+        """Learners are not told who exists. A name that no user has gives no access, and is never opened."""
         if policy_rules.allows(caller, Action.USER_LOOK_UP):
             return await self._people.is_active(user)
         return ids.is_label(user)

@@ -1,5 +1,5 @@
 -- name: note_activity
--- Never backwards, whatever comes in whatever order. Not `updated_at`: nobody decided anything.
+-- Never backwards, whatever comes in whatever order. Not `updated_at`: nothing was decided.
 UPDATE workspaces w
 SET last_access_at = a.at
 FROM unnest($1::text[], $2::timestamptz[]) AS a (id, at)
@@ -58,7 +58,7 @@ UNION ALL
  ORDER BY codehub_after(idle_since, standby_ttl_seconds) LIMIT $5);
 
 -- name: put_to_sleep
--- Conditional on everything the decision was made from: whoever did anything since is left alone.
+-- Conditional on everything the decision was made from: a workspace in which anything was done since is left alone.
 WITH slept AS (
     UPDATE workspaces w
     SET desired_state = 'STANDBY', desired_by = 'ttl', desired_at = $4::timestamptz, updated_at = $4, attention_at = $4
@@ -123,7 +123,7 @@ FROM stored
 RETURNING workspace_id;
 
 -- name: withdraw_sleep
--- Somebody came back before it began. Only a timer's wish is withdrawn.
+-- A person came back before it began. Only a timer's request is withdrawn.
 UPDATE workspaces
 SET desired_state = 'RUNNING', desired_by = 'wake', desired_at = least($2::timestamptz, $3::timestamptz),
     updated_at = $3, attention_at = $3, last_access_at = greatest(last_access_at, $2)

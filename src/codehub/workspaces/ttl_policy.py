@@ -61,5 +61,5 @@ class Timetable:
         return max(at, w.keep_awake_until) if w.keep_awake_until else at
 
     def came_back(self, w: Workspace, newest: datetime) -> bool:
-        """Was somebody at work too recently for the wish, made by a timer, that it should sleep?"""
+        """Was a person at work too recently for a timer's request that it should sleep?"""
         return newest + timedelta(seconds=self.standby_seconds(w)) > w.desired_at
