@@ -67,7 +67,7 @@ def entry(actor: str, code: str, **data: Any) -> HistoryEntry:
         (why(replace(ASLEEP, deleted_at=NOW)), "it is in the trash"),
         (
             why(replace(workspace(Observed.STANDBY, Health.ERROR), error_info={"reason": "DataLost"})),
-            "stopped by an error: Its files have vanished from the disk. Nobody of CodeHub removed them.",
+            "stopped by an error: Its files have vanished from the disk. CodeHub did not remove them.",
         ),
         (why(ASLEEP, last=entry("mina", "sleep_requested")), "stopped at 2026-03-02 10:00:00 UTC: asked for by mina"),
         (

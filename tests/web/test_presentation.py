@@ -170,7 +170,7 @@ def entry(
         (entry("observed", "STANDBY"), "Found to be: Asleep", None),
         (
             entry("problem_found", reason="DataLost"),
-            "Its files have vanished from the disk. Nobody of CodeHub removed them.",
+            "Its files have vanished from the disk. CodeHub did not remove them.",
             None,
         ),
         (entry("started", "RUNNING", 3.2), "Running", None),

@@ -47,7 +47,7 @@ def sentence(
 
 
 def remark(code: str, data: Mapping[str, Any]) -> str | None:
-    """What is quoted beside it, in nobody's language."""
+    """What is quoted beside it, the same in every language."""
     return str(data.get(REMARKS.get(code, "")) or "") or None
 
 

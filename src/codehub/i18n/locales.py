@@ -19,7 +19,7 @@ SPANS = ((86400 * 2, 86400, "span_days"), (7200, 3600, "span_hours"), (120, 60, 
 
 @lru_cache(maxsize=600)
 def zone(name: str) -> tzinfo | None:
-    """As the browser named it. None, this machine's own, without a name (no JavaScript) or with one nobody knows."""
+    """As the browser named it. None, this machine's own, without a name (no JavaScript) or with an unknown one."""
     try:
         return ZoneInfo(name) if ZONE_NAME.fullmatch(name) else None
     except (ZoneInfoNotFoundError, OSError, ValueError):
@@ -61,7 +61,7 @@ class Locale:
         return self.say("time_exact", date=f"{local:%Y-%m-%d}", clock=f"{local:%H:%M:%S}", zone=f"{local:%Z}")
 
     def span(self, seconds: float) -> str:
-        """`12 s`, `3 min`, `2 h`: as exact as anybody cares."""
+        """`12 s`, `3 min`, `2 h`: as exact as a reader needs."""
         for at_least, unit, key in SPANS:
             if seconds >= at_least:
                 return self.say(key, n=round(seconds / unit))
