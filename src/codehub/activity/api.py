@@ -22,7 +22,7 @@ router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(4
 class ActivityOut(BaseModel):
     mode: ActivityMode
     profile: ActivityProfile
-    last_input_at: datetime | None = Field(description="Somebody did something; null: not seen lately.")
+    last_input_at: datetime | None = Field(description="A person did something; null: not seen lately.")
     last_output_at: datetime | None = Field(description="A program of theirs said something.")
     open_connections: int = Field(description="WebSockets that are open now.")
     counted: dict[str, int] = Field(description="What was seen and counts as activity, by kind.")

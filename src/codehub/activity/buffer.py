@@ -25,7 +25,7 @@ LABELS = tuple(kind.label for kind in Kind)
 
 
 def milliseconds(at: datetime) -> int:
-    """Rounded up: nobody was idle any earlier than this."""
+    """Rounded up: no workspace was idle any earlier than this."""
     return _milliseconds(at.timestamp())
 
 
@@ -34,7 +34,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _name(folder: bytes) -> str:
-    """Short, and text: Redis's own msgpack knows no bytes. What somebody's folders are called is nobody's business."""
+    """Short, and text: Redis's own msgpack knows no bytes. A hash, as the names of a person's folders are private."""
     return hashlib.blake2b(folder, digest_size=8).hexdigest()
 
 
@@ -70,7 +70,7 @@ def _that_flushes(name: str) -> Any:
 
 
 class ImmediateFlush(Tally):
-    """Of a workspace that is about to sleep. Only these pay for it: whoever writes does not ask which kind it is."""
+    """Of a workspace that is about to sleep. Only these pay for it: the writer does not ask which kind it is."""
 
     __slots__ = ("request_flush",)
     input = _that_flushes("input")

@@ -1,7 +1,7 @@
 """Keeping awake from inside a workspace: the token it is given, what may be asked with it, and the door it knocks on.
 
 The token is good for one run of one workspace and for nothing but this. The door is a Unix socket that is bound into
-every sandbox, so that a workspace without a network can knock, too. Served by whoever leads (`role`).
+every sandbox, so that a workspace without a network can knock, too. Served by the leader (`role`).
 """
 
 import asyncio
@@ -85,7 +85,7 @@ class Holds:
 
     @contextlib.asynccontextmanager
     async def serving(self, door: pathlib.Path) -> AsyncIterator[None]:
-        """Everybody may knock; the token opens. A former leader's socket is replaced."""
+        """Every program may connect; the token decides. A former leader's socket is replaced."""
         await asyncio.to_thread(_make_folder, door.parent)
         server = await asyncio.start_unix_server(self._serve, door, limit=LONGEST_REQUEST)
         await asyncio.to_thread(door.chmod, 0o666)
@@ -95,7 +95,7 @@ class Holds:
             server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One workspace cannot take the others' places, and nobody all of our descriptors: too many are sent away."""
+        """One workspace cannot take the others' places, nor all of our descriptors: too many are sent away."""
         user = _user_of(writer)
         with contextlib.suppress(ConnectionError, TimeoutError), self._place(user) as free:
             if free:

@@ -30,7 +30,7 @@ class Leases:
         return bool(self._changed)
 
     def connected(self) -> list[Watched]:
-        """Whoever is active by being connected."""
+        """The workspaces that are active because a client is connected."""
         return [watched for _, watched in self._open.values() if watched.mode is ActivityMode.CONNECTIONS]
 
     def opened(self, watched: Watched) -> None:

@@ -10,7 +10,7 @@ IDLE_TIMER_SECONDS = 300  # of the connections mode, where a workspace does not 
 class Kind(IntEnum):
     """What something was that the proxy saw. Numbers, because counting them is a list's index on the hot path.
 
-    Up to `UNREADABLE` they count as activity: somebody, or a program of theirs, is at work. The rest is an IDE talking
+    Up to `UNREADABLE` they count as activity: a person, or a program of theirs, is at work. The rest is an IDE talking
     to itself.
     """
 

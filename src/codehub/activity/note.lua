@@ -1,5 +1,5 @@
--- What a proxy saw, for explaining. A listing that nobody asked for within the last minute, at any proxy, is a person's
--- and counts; the same one again is a refresh.
+-- What a proxy saw, for explaining. A listing that no client asked for within the last minute, at any proxy, is a
+-- person's and counts; the same one again is a refresh.
 -- ARGV: entries, msgpacked: {id, input ms or 0, output ms or 0, {kind = n}, {{listing, first ms or 0, last ms}}}; seconds kept;
 -- milliseconds within which a listing is the same again.
 local function newest(key, field, at)

@@ -1,6 +1,6 @@
 """Asking a workspace whose time is up whether it is at work all the same: a kernel that computes may say nothing.
 
-Called by the TTL runner just before it would put somebody to sleep. What answers is the workspace's own program, so
+Called by the TTL runner just before it would put a workspace to sleep. What answers is the workspace's own program, so
 nothing it says is read further than needed; one that does not answer is not kept awake by that.
 """
 
@@ -62,7 +62,7 @@ class Probes:
         return Work.PROCESSES if busy else None
 
     async def _jupyter_work(self, address: Address, prefix: str, idle_since: datetime) -> Work | None:
-        """A kernel that is busy; or a terminal that printed while nobody was connected to it."""
+        """A kernel that is busy; or a terminal that printed while no client was connected to it."""
         kernels = await _get(address, f"{prefix}/api/kernels")
         if any(_field(kernel, "execution_state") == "busy" for kernel in kernels):
             return Work.KERNEL

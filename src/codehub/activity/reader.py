@@ -42,7 +42,7 @@ class Watermark:
 
     as_of: datetime  # everything that proxies saw until then has arrived
     not_before: datetime  # the wall clock jumped then: how long anything older was idle is not known
-    settled: bool  # False: Redis has lost its memory, and not everybody can have come back yet
+    settled: bool  # False: Redis has lost its memory, and not all proxies can have come back yet
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ActivityReader:
         self._clock = clock
         self._lease = timedelta(seconds=keys.lease_seconds(flush_interval))
         self._boot = boot  # names the run of the machine that `clock.monotonic` counts in
-        self._away = False  # the last look failed: leases may have run out without anybody's fault
+        self._away = False  # the last look failed: leases may have run out through no proxy's fault
 
     async def watermark(self) -> Watermark:
         """Ask every proxy to flush, wait a little for them, and say how far the slowest has come."""
@@ -76,7 +76,7 @@ class ActivityReader:
         return Watermark(as_of, not_before, settled)
 
     async def flushed(self) -> Flushed | None:
-        """How far everybody has; None: there is no live proxy, so there is nobody to wait for."""
+        """How far all proxies have; None: there is no live proxy, so there is none to wait for."""
         now = milliseconds(self._clock.now())
         live = await self._ask("ZRANGEBYSCORE", keys.PROXIES, f"({now}", "+inf")
         told = await self._ask("HMGET", keys.FLUSHED, *live) if live else []
@@ -86,7 +86,7 @@ class ActivityReader:
     async def ask(self, about_to_sleep: Collection[str] = ()) -> int:
         """Every proxy to flush, and from then on to tell at once what is done in these; which round that is.
 
-        Rounds are counted, not timed: whoever sets the clock back must not make an old flush look like an answer.
+        Rounds are counted, not timed: a clock that is set back must not make an old flush look like an answer.
         """
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.incr(keys.ROUND)
@@ -119,7 +119,7 @@ class ActivityReader:
         return now - moment(int(since)) >= self._lease
 
     async def _notice_jumps(self, now: datetime) -> datetime:
-        """Compare how far the wall's clock came with how long it took; remembered in Redis, for whoever leads next."""
+        """Compare how far the wall's clock came with how long it took; remembered in Redis, for the next leader."""
         wall, ran = milliseconds(now), int(self._clock.monotonic() * 1000)
         before = {name.decode(): value.decode() for name, value in (await self._ask("HGETALL", keys.CLOCK)).items()}
         jumped = int(before.get("jumped", 0))
@@ -150,7 +150,7 @@ class ActivityReader:
             yield {id_.decode(): min(moment(int(ms)), now) for id_, ms in found}
 
     async def finish(self, name: str) -> None:
-        """It is in the database. The name was used once, so that nobody can throw away what is not."""
+        """It is in the database. The name was used once, so that no process can throw away what is not."""
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.delete(name)
             pipe.srem(keys.TAKEN, name)

@@ -159,7 +159,7 @@ class Recorder:
             try:
                 await self.flush()
             except Unreachable as e:
-                log.warning("Somebody is at work who is about to be stopped: Redis does not answer", error=str(e))
+                log.warning("A workspace in use is about to be stopped: Redis does not answer", error=str(e))
                 await self._clock.sleep(ASKED_SECONDS)
                 self._buffer.flush_requested.set()
 
@@ -175,7 +175,7 @@ class Recorder:
                 self._connections_changed.set()
 
     async def _finish(self) -> None:
-        """Whoever was connected here is not any more; what they did is kept."""
+        """Clients that were connected here are not any more; what they did is kept."""
         try:
             await self.flush()
             await self._leases.leave()

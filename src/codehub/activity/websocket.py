@@ -1,4 +1,4 @@
-"""Follows one direction of a WebSocket from the side, and reads no more of it than somebody wants to know. Pure.
+"""Follows one direction of a WebSocket from the side, and reads no more of it than its reader wants. Pure.
 
 Made by `profiles` for every tunnel that is opened, two each. What passes is never held up or changed. The cost grows
 with frames, not with their bytes: of a payload only what the reader asks for is unmasked and looked at.
@@ -11,7 +11,7 @@ COMPRESSED = 0x70  # reserved bits: what they mean was agreed in the handshake, 
 
 
 class Reader(Protocol):
-    """Whoever wants to know. `wants` bytes of the payload to come are handed to `take`; the others pass by."""
+    """`wants` bytes of the payload to come are handed to `take`; the others pass by."""
 
     wants: int
 

@@ -69,7 +69,7 @@ async def visitor(request: Request) -> Principal | None:
 
 
 def _operator_name(request: Request) -> str:
-    """As they say themselves: root could be anybody. It is written into history, so it is one short word."""
+    """As they say themselves: root could be any person. It is written into history, so it is one short word."""
     said = unquote(request.headers.get(OPERATOR_NAME, ""))
     if 0 < len(said) <= LONGEST_NAME and said.isprintable() and " " not in said:
         return said
@@ -81,7 +81,7 @@ def _operator_name(request: Request) -> str:
 
 
 async def require_login(request: Request, action: Action) -> Principal:
-    """Somebody whose credential covers the action. Whether they may do it, the service decides, which knows to what."""
+    """A user whose credential covers the action. Whether they may do it, the service decides, which knows to what."""
     caller = await visitor(request)
     if caller is None:
         raise UnauthenticatedError("log in, or send `Authorization: Bearer …`")

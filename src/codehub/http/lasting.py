@@ -1,6 +1,6 @@
 """Answers that may last: an event stream, a log that is followed, a download. Used by the `api` modules.
 
-Each ends within seconds when the login that it was opened with does (`auth.streams`), also while nobody reads it.
+Each ends within seconds when the login that it was opened with does (`auth.streams`), also if its client does not read.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Lasting(StreamingResponse):
                 if answering.done():
                     answering.result()
                 else:
-                    # The answer stays without its end: whoever reads it can tell that it is not all there.
+                    # The answer stays without its end: the client can tell that it is not all there.
                     log.info("An open answer ended with its login", path=scope["path"], user=self._caller.name)
             finally:
                 for task in (answering, over):

@@ -41,7 +41,7 @@ def page(found: Sequence[R], limit: int, show: Callable[[R], T], cursor: Callabl
 
 
 def at(moment: datetime, id_: str) -> str:
-    """A place in a list in order of creation: microseconds, and the id of whoever came in the same one."""
+    """A place in a list in order of creation: microseconds, and the id, as several may come in the same one."""
     return f"{(moment - EPOCH) // MICROSECOND}.{id_}"
 
 

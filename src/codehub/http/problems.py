@@ -77,7 +77,7 @@ async def _on_error(request: Request, error: Exception) -> Response:
     if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("Request failed", code=error.code, detail=error.detail)
     if isinstance(error, UnavailableError):
-        # The log says which server and why; that is nobody else's business.
+        # The log says which server and why; that is for the operator only.
         error, headers = UnavailableError("try again in a moment"), {"retry-after": RETRY_SECONDS}
     if error.retry_after is not None:
         headers["retry-after"] = str(error.retry_after)
@@ -97,7 +97,7 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
 
 
 def _field(location: tuple[int | str, ...]) -> str:
-    """("body", "name") is `name` to whoever wrote the request."""
+    """("body", "name") is `name` to the client that wrote the request."""
     parts = [_printable(str(part)) for part in location]
     if parts[0] == "body" and len(location) == 2 and isinstance(location[1], int):
         return "body"  # malformed JSON, and where

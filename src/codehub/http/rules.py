@@ -49,7 +49,7 @@ def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def is_direct_and_local(headers: Headers, address: str | None, *, by_front_door: bool) -> bool:
-    """Does a program on this machine ask us, and no proxy for somebody else?
+    """Does a program on this machine ask us, and no proxy for another client?
 
     Proxies say so, or ask for us by the name that people use. Our own front door says what it was told.
     """
@@ -79,7 +79,7 @@ def origin_of_url(url: str) -> tuple[str, str, int | None] | None:
 def logs_in_by_token(path: str, headers: Headers) -> bool:
     """Is a token what this request's login is? In the API a bearer token goes before a cookie, a bad one is refused.
 
-    Pages are not so strict: to them a bad token is nobody's, and a cookie or the link itself may still do something.
+    Pages are not so strict: to them a bad token is no login, and a cookie or the link itself may still do something.
     """
     return path.startswith("/api/") and headers.get("authorization", "").partition(" ")[0].lower() == "bearer"
 
@@ -89,7 +89,7 @@ def may_write(headers: Headers, public_url: str | None) -> bool:
 
     Browsers say where a request comes from. Workspaces' pages are of the same *site* as ours, so `SameSite` cookies do
     not keep them out; `Sec-Fetch-Site` and `Origin` do, and each that is there has to be ours. Programs send neither,
-    and carry no cookie of somebody else.
+    and carry no other user's cookie.
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None and site not in {"same-origin", "none"}:
@@ -99,7 +99,7 @@ def may_write(headers: Headers, public_url: str | None) -> bool:
     source = origin_of_url(origin)
     if source is None:
         return False
-    # Behind a TLS proxy we do not know our own scheme; whoever can serve pages on our host and port is us.
+    # Behind a TLS proxy we do not know our own scheme; the server of pages on our host and port is us.
     here = origin_of_url(f"{source[0]}://{headers.get('host', '')}")
     return source == here or (public_url is not None and source == origin_of_url(public_url))
 

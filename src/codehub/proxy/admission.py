@@ -1,7 +1,7 @@
 """How much of the front door one of many may have: connections, and places at the upstreams. Pure.
 
-A holder is a person who is logged in, or an address (`@192.0.2.1`) from which strangers come. Nobody has a fixed
-share: a holder may have one more as long as it has less than is still free. So the first gets half of all at most, and
+A holder is a person who is logged in, or an address (`@192.0.2.1`) from which strangers come. No holder has a fixed
+share: one may have one more as long as it has less than is still free. So the first gets half of all at most, and
 there is room for those who come after it. `crowd` and `upstream` ask.
 """
 
@@ -23,7 +23,7 @@ class Capacity:
     """Of one worker."""
 
     clients: int  # connections
-    upstreams: int  # connections, those that nobody uses right now among them
+    upstreams: int  # connections, those that no request uses right now among them
     backlog: int  # not accepted yet; as many may be accepted before we can close one
 
 
@@ -35,7 +35,7 @@ def capacity(open_files: int) -> Capacity:
 
 
 def holder(address: str) -> str:
-    """Of connections from there, as long as nobody has logged in on them."""
+    """Of connections from there, as long as no user has logged in on them."""
     if ":" in address:
         site = int(IPv6Address(address.partition("%")[0])) >> IPV6_SITE << IPV6_SITE
         address = str(ip_address(site))
@@ -47,7 +47,7 @@ def is_stranger(who: str) -> bool:
 
 
 def few(most: int) -> int:
-    """As long as no more places are taken, nobody can have too many of them, and nobody need be asked."""
+    """As long as no more places are taken, no holder can have too many of them, and we need not count."""
     return most // 4
 
 
@@ -75,7 +75,7 @@ def slowest(waiting: Sequence[tuple[str, float]], count: int) -> list[int]:
     """Which of these (holder, since when nothing was achieved) make room: of those who have many, the slowest first.
 
     Every holder's are numbered, the youngest first, which of two at the same moment is the later one; the highest
-    numbers go. So whoever has most loses first, and a newcomer goes last.
+    numbers go. So the holder that has most loses first, and a newcomer goes last.
     """
     order = sorted(range(len(waiting)), key=lambda n: (waiting[n][1], n), reverse=True)
     seen: dict[str, int] = {}

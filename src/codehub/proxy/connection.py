@@ -70,7 +70,7 @@ class Connection(Reader):
         return len(self._buffer) - self._at
 
     def _reads_on(self) -> bool:
-        """Has the client taken something of what it was sent, since we last looked? Nobody knows at the first look."""
+        """Has the client taken something of what it was sent, since we last looked? Not known at the first look."""
         before, self._unsent = self._unsent, rates.unsent(self.transport)
         return self._unsent > 0 and (before == UNKNOWN or self._unsent < before)
 

@@ -20,7 +20,7 @@ def for_browser(value: bytes, hygiene: Hygiene) -> bytes:
     """One `Set-Cookie` header as such an upstream may send it; empty when it may not."""
     pair, *attributes = value.split(b";")
     name, equals, _ = pair.partition(b"=")
-    # A cookie without a name is sent back as its bare value, which may look like anybody's cookie.
+    # A cookie without a name is sent back as its bare value, which may look like any other cookie.
     if not equals or not name.strip() or _is_ours(name, hygiene):
         return b""
     if hygiene.cookie_domains:

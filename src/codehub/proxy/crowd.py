@@ -57,7 +57,7 @@ class Crowd:
         self.keep(guest, 0)
 
     def become(self, guest: Guest, who: str) -> bool:
-        """Somebody logged in speaks on this connection. False: that person has too many, and all are in use."""
+        """A user who is logged in speaks on this connection. False: they have too many, and all are in use."""
         group = self._groups.get(who, {})
         free = self._capacity.clients - self.count + 1
         if len(group) >= free and not self._shed(list(group), 1, Refusal.CONNECTIONS):

@@ -1,7 +1,7 @@
 """The browser's side of a connection: reads requests, asks the director, passes bodies on, answers in order.
 
 `server` makes one `Client` per accepted connection. A request that can go out on an open upstream connection costs no
-task and no future; only waiting (for a decision, for a connection) does. The body of somebody who is not logged in
+task and no future; only waiting (for a decision, for a connection) does. The body of a client that is not logged in
 gets an upstream connection only when it has come, or enough of it.
 """
 
@@ -57,7 +57,7 @@ class Client(Exchange):
             self._keep_for_later(data)
 
     def eof_received(self) -> bool:
-        """Half-closed: whoever asked completely still gets the answer."""
+        """Half-closed: a client that sent its whole request still gets the answer."""
         self._eof = True
         if self.state is ANSWER or (self.state is HELD and self._body is None):
             self.deadline = self.engine.now + self.engine.limits.half_closed_seconds
@@ -379,7 +379,7 @@ class Client(Exchange):
             self.resume_reading()
 
     def repeat(self) -> None:
-        """The upstream connection had gone stale before the request reached anybody: once more, on a new one."""
+        """The upstream connection had gone stale before the request reached the upstream: once more, on a new one."""
         self.up = None
         refusal = self._pool.enter(self._who, self.forward)
         if refusal is not None:

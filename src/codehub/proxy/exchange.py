@@ -223,7 +223,7 @@ class Exchange(Connection):
         return self.forward.route if self.state in (BODY, ANSWER) else ""
 
     def break_off(self) -> None:
-        """Whoever asked may not have the rest."""
+        """The client may not have the rest."""
         self._let_go()
         self.cut()
 
@@ -265,7 +265,7 @@ class Exchange(Connection):
         return self.holder.startswith("@")
 
     def drain(self) -> None:
-        """No new requests: whoever is in the middle of one finishes it."""
+        """No new requests: a client in the middle of one finishes it."""
         if self.state is HEAD and not self._buffer and self._partial is None:
             self.close()
 

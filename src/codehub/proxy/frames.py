@@ -1,6 +1,6 @@
 """Just enough of RFC 6455 to know where a frame ends, so that a close frame can be put between two. Pure.
 
-`tunnel` follows what browsers get with it, and `activity` messages that nobody reads.
+`tunnel` follows what browsers get with it, and `activity` messages whose content it does not read.
 """
 
 REASON_BYTES = 123  # a control frame carries 125, two of them for the code

@@ -240,7 +240,7 @@ def _connection(value: bytes | None, minor: int) -> tuple[bool, frozenset[bytes]
 def _options(value: bytes, minor: int) -> tuple[bool, frozenset[bytes], bool]:
     options = {word.strip() for word in value.lower().split(b",")}
     keep = b"close" not in options and (minor == 1 or b"keep-alive" in options)
-    # Whoever names a header that decides the framing would make us forget it.
+    # A client that names a header that decides the framing would make us forget it.
     return keep, frozenset(options - ALWAYS_PASSED), b"upgrade" in options
 
 

@@ -28,7 +28,7 @@ API = Hygiene()
 
 
 def upstream_hygiene(cookie_names: frozenset[bytes], cookie_prefix: bytes) -> Hygiene:
-    """For upstreams that run somebody's programs: they see none of the platform's secrets and set none of its state."""
+    """For upstreams that run a user's programs: they see none of the platform's secrets and set none of its state."""
     return Hygiene(
         request=frozenset({b"authorization"}),
         response=frozenset(
@@ -49,7 +49,7 @@ class Source:
     def __init__(self, address: str, trusted: tuple[Network, ...], scheme: bytes) -> None:
         self.address = address
         self.trusted = _is_one_of(address, trusted)
-        # A proxy in front of us has many people's connections: it is nobody's address.
+        # A proxy in front of us has many people's connections: its address is no single person's.
         self.holder = f"={address}" if self.trusted else admission.holder(address)
         self._scheme = scheme
         told = [b"X-Forwarded-For: " + address.encode()] if address else []
@@ -103,7 +103,7 @@ _passed_again = lru_cache(maxsize=512)(_passed)
 def request(head: RequestHead, forward: Forward, source: Source, told: bool = False) -> bytes:
     """The whole head of the request for the upstream, with its empty line.
 
-    `told`: whoever waited for 100 has got it from us.
+    `told`: the client that waited for 100 has got it from us.
     """
     block = head.block
     path = target(head.target, forward.strip_prefix) if forward.strip_prefix else head.target

@@ -155,7 +155,7 @@ class Hold:
     otherwise: Answer
 
     def give_up(self) -> None:
-        """Nobody will wait for it."""
+        """No connection will wait for it."""
         if inspect.iscoroutine(self.decision):
             self.decision.close()
 

@@ -1,8 +1,8 @@
 """What strangers ask for, a few at a time: the rest waits, and those who wait are served address by address.
 
-The API is one process, and without a login anybody can ask it for pages. A `FairQueue` stands before what strangers
+The API is one process, and any client can ask it for pages without a login. A `FairQueue` stands before what strangers
 share; those who are logged in pass it by. One address has at most what is still free, of the places and of the queue.
-A place is given up when the answer begins, or after a few seconds: whoever sends or reads slowly keeps nobody waiting.
+A place is given up when the answer begins, or after a few seconds: a slow client keeps no other waiting.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ class FairQueue:
         self._held[who] = self._held.get(who, 0) + 1
 
     def _admit(self) -> None:
-        """The next ones, each of another holder; in the loop's next round, as whoever left is in the midst of it."""
+        """The next ones, each of another holder; in the loop's next round, as the one that left is still in a call."""
         loop = asyncio.get_running_loop()
         while (who := next((who for who in self._waiting if self._may_have_one(who)), None)) is not None:
             theirs = self._waiting.pop(who)

@@ -13,7 +13,7 @@ import termios
 def body_deadline(deadline: float, now: float, size: int, *, rate: float, grace: float) -> float:
     """Until when more of a body has to come, after a piece of this size.
 
-    Every byte earns 1/rate seconds, and nobody saves up more than the grace: a body takes `grace + bytes / rate` at
+    Every byte earns 1/rate seconds, and no sender saves up more than the grace: a body takes `grace + bytes / rate` at
     most, and ends when nothing comes for the length of the grace.
     """
     return min(deadline + size / rate, now + grace)

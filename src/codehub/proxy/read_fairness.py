@@ -1,7 +1,7 @@
-"""Whoever reads much takes turns, so that whoever reads little never waits for more than a few of them.
+"""Connections that read much take turns, so that one that reads little never waits for more than a few of them.
 
-The event loop serves everybody who is ready in one round, and takes a quarter of a megabyte of each or several: with
-hundreds of downloads a round lasts for half a second, and everybody waits for its end. `connection`, `upstream` and
+The event loop serves all connections that are ready in one round, and takes a quarter of a megabyte or more of each:
+with hundreds of downloads a round lasts for half a second, and all wait for its end. `connection`, `upstream` and
 `tunnel` read as `Reader`s; the engine has one `Turns`. Requests sent ahead of their answers take turns as
 well: thousands of them fit into one read, and `Pipelines` has a few of them answered in a round.
 """

@@ -133,13 +133,13 @@ class Engine:
         return sum(map(len, self._tunnels.values()))
 
     def close_tunnels(self, route: str, code: int, reason: str) -> int:
-        """End the open WebSockets of a route: it was stopped, or somebody may not enter it any more."""
+        """End the open WebSockets of a route: it was stopped, or a user may not enter it any more."""
         tunnels = list(self._tunnels.get(route, ()))
         for tunnel in tunnels:
             tunnel.close(code, reason)
         return len(tunnels)
 
-    # What is open, by whoever opened it.
+    # What is open, by route.
 
     def open_routes(self) -> set[str]:
         """The routes with a WebSocket open, or a request under way."""

@@ -183,7 +183,7 @@ class ClientSide(Side):
         if self._observer is not None:
             try:
                 self._observer.follow(data)
-            except Exception:  # whoever watches from the side must not be able to stop what it watches
+            except Exception:  # an observer must not be able to stop what it watches
                 log.exception("An observer of a WebSocket failed")
 
 

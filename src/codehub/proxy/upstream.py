@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from codehub.proxy.downstream import Client
     from codehub.proxy.server import Engine
 
-RESERVE_SECONDS = 50.0  # longer than others, and less than the API keeps one that nobody uses
+RESERVE_SECONDS = 50.0  # longer than others, and less than the API keeps one that is not used
 SURELY_ALIVE_SECONDS = 1.0  # unused for so long a connection has not been closed by any server's time-out
 
 
@@ -175,7 +175,7 @@ class Upstream(Reader):
 
     def data_received(self, data: bytes) -> None:
         client = self.client
-        if client is None:  # nobody asked: whatever this is, it is not an answer
+        if client is None:  # no client asked: whatever this is, it is not an answer
             self.transport.abort()
             return
         phase = self.phase
@@ -280,7 +280,7 @@ class Upstream(Reader):
         keep = client.answer_begins(head)
         self._keep = head.keep_alive
         lines, self._rechunk = headers.response_framing(head, client.head, keep=keep)
-        if b"date" not in head.index:  # RFC 9110 6.6.1: whoever has a clock says when it came
+        if b"date" not in head.index:  # RFC 9110 6.6.1: a recipient that has a clock says when it came
             lines = self.engine.date + lines
         wire = headers.response(head, client.forward.hygiene, lines)
         self._left = left = head.length

@@ -170,9 +170,9 @@ class Parent:
         self._signal(old, signal.SIGTERM)
 
     def _stop(self) -> None:
-        everybody = set(self._born) | self._leaving
-        self._leaving, self._born = everybody, {}
-        self._signal(everybody, signal.SIGTERM)
+        workers = set(self._born) | self._leaving
+        self._leaving, self._born = workers, {}
+        self._signal(workers, signal.SIGTERM)
         deadline = self._clock.monotonic() + self._drain_seconds + 2
         while self._leaving and (left := deadline - self._clock.monotonic()) > 0:
             signal.sigtimedwait({signal.SIGCHLD}, left)

@@ -1,7 +1,7 @@
 """What an IDE's traffic means: is a person, or a program of theirs, at work? One small pure classifier per kind of IDE.
 
 Chosen by the template, asked by `recorder`. Where a profile does not understand what it sees, it counts it: putting
-somebody's work to sleep is the worse mistake. Each was made from recordings of the real program (`tests/activity`).
+a person's work to sleep is the worse mistake. Each was made from recordings of the real program (`tests/activity`).
 """
 
 from codehub.activity.profiles.base import Profile

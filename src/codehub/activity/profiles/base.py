@@ -13,7 +13,7 @@ CONTROL_FRAME = int(Kind.CONTROL_FRAME)
 
 
 class Tell(Protocol):
-    """Whoever wants to know of what kind messages are."""
+    """The observer that is told of what kind messages are."""
 
     def tell(self, kind: int, /) -> None: ...
 

@@ -9,7 +9,7 @@ import re
 from codehub.activity.model import Kind
 from codehub.activity.profiles.base import Followers, Tell, uniform
 
-# Asked for again and again by a tab that nobody touches.
+# Asked for again and again by a tab that no person touches.
 POLLED = re.compile(
     rb"/(api/(kernels|terminals|sessions|kernelspecs|me|status|metrics|nbconvert|config/.*)(/[^/]*)?"
     rb"|api/contents/.*/checkpoints|lab/api/.*|lsp/status)"

@@ -1,4 +1,4 @@
-"""VS Code in the browser (code-server): half a dozen messages a second from a tab that nobody touches.
+"""VS Code in the browser (code-server): half a dozen messages a second from a tab that no person touches.
 
 Its protocol puts messages of its own into WebSocket frames, several in one or one in several: a header of 13 bytes
 (type, id, acknowledged id, length), then the body. The type is not enough: a lock file below `User/workspaceStorage` is
@@ -27,8 +27,8 @@ TERMINAL_EVENT = re.compile(rb'\{"id":\d+,"(?:event|property)":')
 PING = re.compile(rb'"method":"ping"|"id":\d+,"result":null\}')
 # (channel, command) that a window calls by itself.
 OWN_CALLS = frozenset({(b"telemetry", b"ping"), (b"extensions", b"getExtensionsControlManifest")})
-PERSONS_TELEMETRY = b'"workbenchActionExecuted"'  # somebody ran a command
-# Methods that are called with nobody there; with `[true]` the first two say that somebody came.
+PERSONS_TELEMETRY = b'"workbenchActionExecuted"'  # a person ran a command
+# Methods that are called with no person there; with `[true]` the first two say that a person came.
 WINDOW_METHODS = frozenset({b"$onDidChangeWindowActive", b"$onDidChangeWindowFocus"})
 OWN_METHODS = frozenset({b"$onDidTunnelsChange", b"$onFoundNewCandidates"}) | WINDOW_METHODS
 CALL, LISTEN = 100, 102  # of a channel; other numbers are cancellations and answers
