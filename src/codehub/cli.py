@@ -72,7 +72,7 @@ def main() -> None:
 
 def _leave(code: int) -> NoReturn:
     """At once: a library's thread that still waits for a server would meet the end of Python, and abort."""
-    with contextlib.suppress(BrokenPipeError):  # whoever read us has gone
+    with contextlib.suppress(BrokenPipeError):  # the reader of our output has gone
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
@@ -268,7 +268,7 @@ app.add_typer(ide, name="ide", rich_help_panel=OPERATE)
 
 
 def add_commands(asked: str) -> None:
-    """What capabilities bring along: the one that is asked for; all of them for whoever looks for help."""
+    """What capabilities bring along: the one that is asked for; all of them when help is asked for."""
     temporary.serve = _serve_for_command
     own = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
     if asked not in own | {"--version"}:

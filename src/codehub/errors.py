@@ -1,4 +1,4 @@
-"""The one exception tree. `web.problems` turns it into HTTP, `cli` into one line and an exit code; nobody else does."""
+"""The one exception tree. `http.problems` turns it into HTTP, `cli` into one line and an exit code; no other does."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -42,7 +42,7 @@ class ForbiddenError(CodeHubError):
 
 
 class NotFoundError(CodeHubError):
-    """Also the answer for what belongs to somebody else."""
+    """Also the answer for what belongs to another user."""
 
     code = "NOT_FOUND"
     status = 404
@@ -64,7 +64,7 @@ class DeactivatedError(CodeHubError):
 class LastAdminError(CodeHubError):
     code = "LAST_ADMIN"
     status = 409
-    title = "Somebody must stay admin"
+    title = "One user must stay admin"
 
 
 class RateLimitError(CodeHubError):
@@ -104,6 +104,6 @@ class SettingsError(StartError):
 
 
 class LeaseLostError(CodeHubError):
-    """A leader tried to write after its lease had gone to somebody else. The write did not happen."""
+    """A leader tried to write after its lease had gone to another coordinator. The write did not happen."""
 
     code = "LEASE_LOST"

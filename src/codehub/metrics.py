@@ -30,10 +30,10 @@ EVENT_RESETS = Counter("codehub_event_resets", "Event streams that were told to 
 SETBACKS = Counter("codehub_setbacks", "Objects that a loop could not advance and has set aside", ["kind"])
 LEADING = Gauge("codehub_coordinator_leading", "1 while this coordinator leads", multiprocess_mode="livesum")
 LOGINS = Counter("codehub_logins", "Log-ins by link", ["result"])
-WAKES = Counter("codehub_wakes", "Sleeping workspaces that somebody who came has woken")
+WAKES = Counter("codehub_wakes", "Sleeping workspaces that a client who came has woken")
 WAKE_SECONDS = Histogram(
     "codehub_wake_seconds",
-    "From the wish to wake a workspace to its running",
+    "From the request to wake a workspace to its running",
     buckets=(0.25, 0.5, 1, 2, 3, 5, 10, 20, 60, 300),
 )
 MULTIPROC = "PROMETHEUS_MULTIPROC_DIR"

@@ -1,7 +1,7 @@
 """How often a person may do something: one bucket per person and kind, in Redis, for all processes together.
 
 Asked at the edge (`http.access`) before any work. A bucket holds a minute's worth, so that a burst is fine and a flood
-is not. Without Redis nobody is stopped: what is counted in the database is bounded all the same.
+is not. Without Redis no request is stopped: what is counted in the database is bounded all the same.
 """
 
 from collections.abc import Awaitable
@@ -17,7 +17,7 @@ from codehub.errors import RateLimitError
 
 log = logs.get()
 MINUTE_MS = 60_000
-# What is kept is when the bucket would be full again, for a minute at most: a clock set back locks nobody out longer.
+# What is kept is when the bucket would be full again, for a minute at most: a clock set back locks no user out longer.
 SPEND = """
 local now, each, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local full = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now) + each

@@ -111,7 +111,7 @@ class Credentials:
         log.warning("An old cookie came back: session ended", user=person.name, session_id=session.id)
 
     def session_of(self, cookie: str) -> str | None:
-        """The session that a cookie of ours names. It may be over: for limits, never to let anybody in."""
+        """The session that a cookie of ours names. It may be over: for limits, never to let a client in."""
         payload = self._signer.verify(cookie)
         return payload.partition(".")[0] if payload else None
 
@@ -173,7 +173,7 @@ class Credentials:
         return caller if until > self._clock.monotonic() else None
 
     def was_good(self, token: str) -> bool:
-        """It was, when we last asked, and nothing was revoked since. For limits, never to let anybody in."""
+        """It was, when we last asked, and nothing was revoked since. For limits, never to let a client in."""
         return token in self._known
 
     def _remember_bad(self, key: bytes, asked: int) -> None:

@@ -1,6 +1,6 @@
 """`codehub backup` and `codehub restore`: everything that is needed to come back, in one file.
 
 The file is a tar compressed with Zstandard, with `manifest.json` as its last member, and sealed: see `archive`.
-`service` names the parts that go in (tables, signing key); whoever adds one adds members, which the manifest lists and
+`service` names the parts that go in (tables, signing key); a new part adds members, which the manifest lists and
 `archive.verify` checks without knowing what they are.
 """

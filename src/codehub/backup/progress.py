@@ -1,4 +1,4 @@
-"""A progress bar on the terminal, for whoever waits longer than a second."""
+"""A progress bar on the terminal, for an operator who waits longer than a second."""
 
 import sys
 from types import TracebackType
@@ -13,7 +13,7 @@ PATIENCE_SECONDS = 1.0
 
 
 class Meter:
-    """Silent where nobody watches: in pipes and logs."""
+    """Silent where no person watches: in pipes and logs."""
 
     def __init__(self) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())

@@ -38,7 +38,7 @@ SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name IN ('codehub', 'codehub-listener');
 
 -- name: archives
--- Every archive that somebody may want back.
+-- Every archive that its owner may want back.
 SELECT p.archive_key AS key FROM restore_points p JOIN workspaces w ON w.id = p.workspace_id WHERE NOT w.purge
 UNION
 SELECT w.archive_key FROM workspaces w WHERE w.archive_key IS NOT NULL AND NOT w.purge

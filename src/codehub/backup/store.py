@@ -128,7 +128,7 @@ def _count(status: str) -> int:
 
 
 async def lock(c: Any, present: list[Table]) -> None:
-    """Nobody reads or writes these until we are done."""
+    """No other session reads or writes these until we are done."""
     if present:
         await c.execute(f"LOCK TABLE {', '.join(t.quoted for t in present)} IN ACCESS EXCLUSIVE MODE")
 

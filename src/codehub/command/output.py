@@ -67,7 +67,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], items: Any) -> 
 
 
 def note(text: str) -> None:
-    """Beside the result, for whoever watches; empty: it is over."""
+    """Beside the result, for a person who watches; empty: it is over."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\033[K{_clean(text)}")
         sys.stderr.flush()
@@ -83,7 +83,7 @@ def failure(error: CodeHubError) -> None:
 
 
 def when(moment: str | datetime | None, never: str = "", *, seconds: bool = False) -> str:
-    """In the zone of whoever reads it."""
+    """In the time zone of the person who reads it."""
     if moment is None:
         return never
     at = (datetime.fromisoformat(moment) if isinstance(moment, str) else moment).astimezone()

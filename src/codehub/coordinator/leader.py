@@ -21,13 +21,13 @@ log = logs.get()
 LEASE_NAME = "coordinator"
 LEASE_SECONDS = 6.0
 RENEW_SECONDS = 2.0
-# The leader gives up by its own clock this long before the database would let anybody else in.
+# The leader gives up by its own clock this long before the database would let another one lead.
 MARGIN_SECONDS = 1.0
 ASK_SECONDS = 1.0  # how often a follower looks
 
 # For the pool of a coordinator. A leader that is stopped in the middle of a fenced transaction holds the lease row; the
-# database ends that transaction before the lease runs out, so that the row is free when somebody wants to take over.
-# (One stopped between the messages of a single statement is not idle to the database: whoever takes over ends it.)
+# database ends that transaction before the lease runs out, so that the row is free when another one wants to take over.
+# (One stopped between the messages of a single statement is not idle to the database: the next leader ends it.)
 SESSION_SETTINGS = {"idle_in_transaction_session_timeout": "3s", "lock_timeout": "3s"}
 
 
@@ -41,14 +41,14 @@ class Lease:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """A transaction that can only commit while nobody else leads."""
+        """A transaction that can only commit while no other coordinator leads."""
         async with self.database.transaction() as connection:
             if await connection.fetchval(sql.fence, LEASE_NAME, self.epoch) is None:
-                raise LeaseLostError(f"epoch {self.epoch} is over: somebody else leads")
+                raise LeaseLostError(f"epoch {self.epoch} is over: another coordinator leads")
             yield connection
 
     async def require(self) -> None:
-        """Raises `LeaseLostError` when somebody else leads."""
+        """Raises `LeaseLostError` when another coordinator leads."""
         async with self.transaction():
             pass
 
@@ -115,7 +115,7 @@ class Leader:
             try:
                 async with asyncio.timeout(left):
                     if not await self._renew(lease):
-                        raise LeaseLostError(f"epoch {lease.epoch} is over: somebody else leads")
+                        raise LeaseLostError(f"epoch {lease.epoch} is over: another coordinator leads")
                 renewed = asked
             except TimeoutError:
                 raise LeaseLostError("the lease could not be renewed in time") from None

@@ -1,10 +1,10 @@
 -- name: vacant
--- Whether nobody leads. Waits for no lock.
+-- Whether no coordinator leads. Waits for no lock.
 SELECT NOT EXISTS (SELECT FROM system_locks WHERE name = $1 AND expires_at >= clock_timestamp());
 
 -- name: end_fenced
 -- Ends the sessions that still hold a fence of a lease that has run out: their leader may be stopped in the middle of a
--- statement, and would keep the next one from leading until somebody continues it. Fences alone lock rows there.
+-- statement, and would keep the next one from leading until that process is continued. Fences alone lock rows there.
 SELECT count(pg_terminate_backend(pid))
 FROM pg_locks
 WHERE locktype = 'relation'
@@ -15,7 +15,7 @@ WHERE locktype = 'relation'
   AND EXISTS (SELECT FROM system_locks WHERE name = $1 AND expires_at < clock_timestamp());
 
 -- name: acquire
--- Takes a lease that nobody holds, or that has run out. Changing `epoch` changes a key: this waits for every fenced
+-- Takes a lease that no coordinator holds, or that has run out. Changing `epoch` changes a key: this waits for every fenced
 -- transaction of the last leader to end, and none can begin after it.
 INSERT INTO system_locks (name, holder, epoch, expires_at)
 VALUES ($1, $2, 1, clock_timestamp() + make_interval(secs => $3))

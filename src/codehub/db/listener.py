@@ -1,7 +1,7 @@
-"""Listens for database notifications. Whoever subscribes is called on each, and after every (re)connection.
+"""Listens for database notifications. Subscribers are called on each, and after every (re)connection.
 
 A notification carries nothing but the news that something changed: subscribers re-read. Calling them after a
-reconnection covers what was said while nobody listened, so a lost notification delays and never breaks.
+reconnection covers what was said while there was no connection, so a lost notification delays and never breaks.
 """
 
 import asyncio

@@ -70,7 +70,7 @@ async def check(settings: Settings) -> Finding:
         return fail(
             "service account",
             f"{account.name} cannot run {sys.executable}: {result.last_line}",
-            "Install CodeHub and Python where everybody can read them, for example below /opt.",
+            "Install CodeHub and Python where every account can read them, for example below /opt.",
         )
     if account.name == FALLBACK:
         return warn(

@@ -77,7 +77,7 @@ def disk(root: pathlib.Path) -> Finding:
 
 
 def holder(root: pathlib.Path) -> str | None:
-    """The process that runs CodeHub on this data directory. A shared lock, for an instant, disturbs nobody."""
+    """The process that runs CodeHub on this data directory. A shared lock, for an instant, disturbs no process."""
     try:
         fd = os.open(root / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -107,7 +107,7 @@ async def port(server: ServerConfig, root: pathlib.Path) -> Finding:
 
 
 def _bind(server: ServerConfig) -> None:
-    """As `serve` does, without listening: nobody notices."""
+    """As `serve` does, without listening: no client notices."""
     found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, _, _, address = found[0]
     with socket.socket(family, kind) as probe:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 class Level(StrEnum):
     OK = "ok"
-    WARN = "warn"  # works, but somebody should know
+    WARN = "warn"  # works, but the operator should know
     FAIL = "fail"  # CodeHub will not work like this
 
 

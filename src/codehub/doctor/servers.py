@@ -65,7 +65,7 @@ async def _embedded_database(settings: Settings) -> Finding:
     result = await account.run_as(who, view, str(program), "--version")
     if result.code != 0:
         reason = f"the embedded PostgreSQL cannot be run{f' by {who.name}' if who else ''}: {result.last_line}"
-        return fail("database", reason, "Set CODEHUB_DATABASE_URL, or install CodeHub where everybody can read it.")
+        return fail("database", reason, "Set CODEHUB_DATABASE_URL, or install CodeHub where every account can read it.")
     return await _cluster(DataDir(settings.storage.data_dir), result.output.strip().rpartition(" ")[2])
 
 
@@ -136,5 +136,5 @@ async def _embedded_redis(settings: Settings) -> Finding:
     result = await account.run_as(who, view, str(program), "--version")
     if result.code != 0:
         reason = f"the embedded Redis cannot be run{f' by {who.name}' if who else ''}: {result.last_line}"
-        return fail("redis", reason, "Set CODEHUB_REDIS_URL, or install CodeHub where everybody can read it.")
+        return fail("redis", reason, "Set CODEHUB_REDIS_URL, or install CodeHub where every account can read it.")
     return ok("redis", f"embedded: {result.output.strip().split(' sha=')[0]}")

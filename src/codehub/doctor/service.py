@@ -41,7 +41,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
 
 
 async def _bounded(name: str, check: Callable[[], Awaitable[Finding]]) -> Finding:
-    """A check that fails in a way nobody thought of is a finding as well; the others go on."""
+    """A check that fails in an unforeseen way is a finding as well; the others go on."""
     try:
         return await asyncio.wait_for(check(), BOUND_SECONDS)
     except TimeoutError:

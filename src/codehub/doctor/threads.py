@@ -15,7 +15,7 @@ async def in_thread(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             result = work()
-        except Exception as e:  # noqa: BLE001 (told to whoever waits)
+        except Exception as e:  # noqa: BLE001 (told to the task that waits)
             tell(future.set_exception, e)
         else:
             tell(future.set_result, result)

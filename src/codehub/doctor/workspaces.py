@@ -25,10 +25,10 @@ async def isolation(settings: Settings) -> Finding:
         runtime = ProcessRuntime(pathlib.Path(nothing), settings.runtime, account, SystemClock())
         found = await runtime.isolation()
     if found.kind is None:
-        who = "only admins" if settings.runtime.isolation == "auto" else "nobody"
+        who = "only admins" if settings.runtime.isolation == "auto" else "no user"
         advice = (
             f"Install bubblewrap, or allow user namespaces; until then {who} can start workspaces. "
-            "CODEHUB_ISOLATION=none lets everybody, and everybody can then read everything."
+            "CODEHUB_ISOLATION=none lets every user, and every user can then read everything."
         )
         return fail("isolation", found.reason, advice)
     if settings.runtime.isolation == "none":
@@ -39,7 +39,7 @@ async def isolation(settings: Settings) -> Finding:
 async def network(settings: Settings) -> Finding:
     """How workspaces go out of networks of their own, and what would give them more."""
     if settings.runtime.network == "host":
-        whose = "everybody's" if settings.runtime.network_host_for == "everybody" else "admins'"
+        whose = "all users'" if settings.runtime.network_host_for == "everybody" else "admins'"
         return warn(
             "network",
             f"CODEHUB_NETWORK=host: {whose} workspaces reach what listens on this machine's loopback, and each other",

@@ -62,7 +62,7 @@ class DataDir:
 
     @property
     def operator_socket(self) -> pathlib.Path:
-        """Where the API listens for commands of the operator. Not beside the front door's: nobody else gets near it."""
+        """Where the API listens for commands of the operator. Not beside the front door's: no other user has access."""
         return self.run / "operator" / "api.sock"
 
     @property

@@ -31,7 +31,7 @@ Memberships = Callable[[Connection], Awaitable[Iterable[str]]]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a capability says of its events of one kind; a kind that nobody registered goes out as its row says."""
+    """What a capability says of its events of one kind; a kind that is not registered goes out as its row says."""
 
     # Subjects → (kind to send, JSON on one line). A subject that is not returned is not sent.
     render: Renderer | None = None

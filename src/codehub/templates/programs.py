@@ -30,5 +30,5 @@ def command(words: list[str], data_dir: pathlib.Path) -> list[str] | None:
     found = find(words[0], data_dir)
     if found is None:
         return None
-    # Isolated: a file called tornado.py in somebody's home must not end up in our program.
+    # Isolated: a file called tornado.py in a user's home must not end up in our program.
     return [found, *(["-I", "-m", OURS[words[0]]] if words[0] in OURS else []), *words[1:]]

@@ -160,7 +160,7 @@ class Reader:
         )
 
     def problem(self) -> str | None:
-        """What was refused, in words. The address only names a code: nobody can put words into our mouth."""
+        """What was refused, in words. The address only names a code: a link cannot make our page say anything else."""
         if not self._problem:
             return None
         key = f"refused_{self._problem.lower()}"
@@ -180,7 +180,7 @@ class Reader:
         return Kind(template.name, template.title, template.activity_profile, available, about)
 
     def new_name(self, taken: Sequence[Card]) -> str:
-        """Nobody has to think of one."""
+        """A proposal, so that the person need not think of one."""
         names = {card.w.name for card in taken}
         first = self.locale.say("board_first_name")
         others = (self.locale.say("board_next_name", n=n) for n in range(2, len(names) + 3))

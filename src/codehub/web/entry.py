@@ -1,6 +1,6 @@
 """What a person sees at `/w/{id}/…` when the request does not go to an IDE: the proxy hands those pages to us.
 
-Whoever is not let in yet is led to a pass (`handover`); a sleeping workspace is woken; everything else is said.
+A person who is not let in yet is led to a pass (`handover`); a sleeping workspace is woken; everything else is said.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """The login travels from the platform's origin to a workspace's own, and becomes a pass there.
 
 Three steps, each a redirect: the workspace's origin gives the browser something to hold (`begin`), the platform gives
-whoever is logged in a ticket for exactly that browser and workspace (`handover`), the workspace's origin turns it into
-a pass (`enter`). A ticket works once, for a minute; a stolen one does not fit another browser.
+the logged-in user a ticket for exactly that browser and workspace (`handover`), the workspace's origin turns it into a
+pass (`enter`). A ticket works once, for a minute; a stolen one does not fit another browser.
 """
 
 import re
@@ -24,7 +24,7 @@ from codehub.web.services import Services, services_of
 
 router = APIRouter(include_in_schema=False)
 NEXT = re.compile(r"/w/[a-z0-9-]{1,63}(/[\x21-\x7e]*)?")
-NEXT_COOKIE = "codehub-next"  # where somebody wanted to go who has to log in first
+NEXT_COOKIE = "codehub-next"  # where a person wanted to go who has to log in first
 NEXT_SECONDS = 3600
 
 

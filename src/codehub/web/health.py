@@ -31,7 +31,7 @@ class Readiness(BaseModel):
 
 @router.get("/healthz", summary="Is it alive?", dependencies=[names(Action.PUBLIC_HEALTH)])
 async def healthz() -> Alive:
-    """This process runs and answers. Asks nobody else."""
+    """This process runs and answers. Asks no other process."""
     return Alive()
 
 

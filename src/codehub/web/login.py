@@ -1,7 +1,7 @@
 """Logging in by link, and out.
 
 Opening a link changes nothing: it shows whose it is and a button. So a mail scanner that follows every link, a preview
-or another site's page can neither use it up nor log anybody in or out; only the button's POST does, which has to come
+or another site's page can neither use it up nor log a person in or out; only the button's POST does, which has to come
 from our own page (`middleware.SameOriginWrites`). A program sends the same POST to the same address, without a body.
 """
 
@@ -23,7 +23,7 @@ router = APIRouter(include_in_schema=False)
 
 
 async def _visitor_or_none(request: Request) -> Principal | None:
-    """A page for somebody whose session ended is the page for somebody who is not logged in."""
+    """A page for a person whose session ended is the page for one who is not logged in."""
     try:
         return await visitor(request)
     except UnauthenticatedError:

@@ -20,7 +20,7 @@ log = logs.get()
 
 METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}  # others are counted together
 QUIET = {"/healthz", "/readyz", "/metrics"}  # asked every few seconds by machines
-CLIENT_LEFT = 499  # as nginx counts it: nobody reads the answer
+CLIENT_LEFT = 499  # as nginx counts it: no client is left to read the answer
 LOGGED_PATH = 300  # characters
 LONGEST_HOST = 260  # with its port
 SECURITY_HEADERS = {
@@ -106,7 +106,7 @@ class RequestContext:
 
 
 class OwnHosts:
-    """Refuses what is meant for somebody else's name, before anything else looks at it."""
+    """Refuses what is meant for another host's name, before anything else looks at it."""
 
     def __init__(self, app: ASGIApp, ours: Hosts) -> None:
         self._app = app

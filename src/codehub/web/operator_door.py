@@ -1,7 +1,7 @@
 """The operator's door: the API on a Unix socket of its own, for commands on this machine. Opened by `roles.api`.
 
 What comes in here is the operator, who may do everything, so the front door never connects to it: requests of others
-go to another socket. Its folder is closed to everybody but the account that runs the platform, and the kernel says for
+go to another socket. Its folder is closed to every account but the one that runs the platform, and the kernel says for
 each connection who is at the other end.
 """
 

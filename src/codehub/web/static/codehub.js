@@ -7,7 +7,7 @@ const announce = document.getElementById("announce");
 const EVERY = 30_000; // ms: also without news, since times pass
 const WITHOUT_STREAM = 3_000;
 const TOGETHER = 120; // ms: several news in a row make one look
-const EVERYBODY = 2_000; // the same for an admin who watches everybody
+const ALL_USERS = 2_000; // the same for an admin who watches all users' workspaces
 const ANSWER_WITHIN = 20_000;
 const ONCE = ["at", "problem", "done", "name", "template"]; // what an address says only once
 
@@ -65,7 +65,7 @@ function listen() {
   const news = (event) => {
     const { id, owner } = JSON.parse(event.data);
     const watched = region.dataset.owner;
-    if (!watched) plan(EVERYBODY);
+    if (!watched) plan(ALL_USERS);
     else if (owner === watched || region.querySelector(`[data-key="${CSS.escape(id)}"]`)) plan(TOGETHER);
   };
   const anew = () => plan(TOGETHER);
@@ -259,7 +259,7 @@ if (region) {
   listen();
   if (newZone) look();
   else plan(EVERY);
-  // A browser keeps few connections to one server: pages nobody looks at give theirs back.
+  // A browser keeps few connections to one server: hidden pages give theirs back.
   document.addEventListener("visibilitychange", () => (document.hidden ? silence() : comeBack()));
   addEventListener("pagehide", silence);
   addEventListener("pageshow", (event) => { if (event.persisted) comeBack(); });
