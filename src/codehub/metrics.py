@@ -30,7 +30,7 @@ EVENT_RESETS = Counter("codehub_event_resets", "Event streams that were told to 
 SETBACKS = Counter("codehub_setbacks", "Objects that a loop could not advance and has set aside", ["kind"])
 LEADING = Gauge("codehub_coordinator_leading", "1 while this coordinator leads", multiprocess_mode="livesum")
 LOGINS = Counter("codehub_logins", "Log-ins by link", ["result"])
-WAKES = Counter("codehub_wakes", "Sleeping workspaces that a client who came has woken")
+WAKES = Counter("codehub_wakes", "Sleeping workspaces that a client's request has woken")
 WAKE_SECONDS = Histogram(
     "codehub_wake_seconds",
     "From the request to wake a workspace to its running",

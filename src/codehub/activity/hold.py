@@ -11,7 +11,7 @@ from datetime import datetime
 
 from codehub.errors import CodeHubError, InvalidRequestError
 
-# The names stand in `coordinator.holds`, too; this runs inside workspaces and imports as little as it can.
+# The names stand in `hold_server`, too; this runs inside workspaces and imports as little as it can.
 TOKEN, SOCKET = "CODEHUB_HOLD_TOKEN", "CODEHUB_HOLD_SOCKET"
 PART = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

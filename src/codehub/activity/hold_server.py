@@ -1,7 +1,7 @@
-"""Keeping awake from inside a workspace: the token it is given, what may be asked with it, and the door it knocks on.
+"""Keeping awake from inside a workspace: the token it is given, what may be asked with it, and the socket for that.
 
-The token is good for one run of one workspace and for nothing but this. The door is a Unix socket that is bound into
-every sandbox, so that a workspace without a network can knock, too. Served by the leader (`role`).
+The token is good for one run of one workspace and for nothing but this. The Unix socket is bound into every sandbox,
+so that a workspace without a network can ask, too. Served by the leader (`wiring.coordinator`).
 """
 
 import asyncio

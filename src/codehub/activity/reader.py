@@ -1,6 +1,7 @@
 """The coordinator's end of the buffer in Redis: how far the proxies have flushed, what they flushed, who is connected.
 
-Used by the TTL runner (`coordinator.ttl`) and by the controller's second look. Decides nothing about workspaces.
+Used by the TTL runner (`reconciler.ttl`) and by the controller's recheck (`reconciler.idle_recheck`). Decides nothing
+about workspaces.
 """
 
 import itertools

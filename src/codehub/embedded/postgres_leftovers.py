@@ -1,7 +1,7 @@
 """What an earlier PostgreSQL left on our cluster: processes that still run, and lock files of those that do not.
 
-Called before every start of the embedded PostgreSQL, by `postgres.server` and by `supervisor.servers`; `doctor` asks
-whether one runs. The data directory is locked by our caller, so that no other CodeHub starts one meanwhile.
+Called before every start of the embedded PostgreSQL, by `postgres.server`; `doctor` asks whether one runs. The data
+directory is locked by our caller, so that no other CodeHub starts one meanwhile.
 
 PostgreSQL takes a lock file seriously as long as its pid can be signalled. That holds for a process that has been
 killed and whose parent has not waited for it yet, and after a reboot for any process that has got the same number: it

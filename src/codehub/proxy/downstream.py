@@ -111,7 +111,7 @@ class Client(Exchange):
             self.engine.pipelines.add(self)
 
     def take_turn(self) -> None:
-        """Called by `turns` in a later round."""
+        """Called by `read_fairness.Pipelines` in a later round."""
         self._next()
 
     def _read_on(self, partial: Partial, data: bytes) -> None:

@@ -116,9 +116,9 @@ class Exchange(Connection):
         """Called by the upstream after the last byte of the answer."""
         self.up = None
         if self.state is BODY:
-            self._say_farewell()
+            self._close_lingering()
         elif not self._keep or self.engine.draining:
-            self._say_farewell() if self._buffer else self.close()
+            self._close_lingering() if self._buffer else self.close()
         else:
             self._wait_for_the_next(self.engine)
             if self._buffer or self._paused or self._eof:
@@ -192,9 +192,9 @@ class Exchange(Connection):
         close = not (complete and self._keep) or self.engine.draining
         self._write_answer(answer, close=close, head_only=self.head.method == b"HEAD", minor=self.head.minor)
         if not complete:
-            self._say_farewell()
+            self._close_lingering()
         elif close:
-            self._say_farewell() if self._buffer else self.close()
+            self._close_lingering() if self._buffer else self.close()
         else:
             self._wait_for_the_next(self.engine)
 
@@ -209,7 +209,7 @@ class Exchange(Connection):
 
     def _refuse_head(self, status: int, detail: str, *, head_only: bool) -> None:
         self._write_answer(answers.problem(status, detail), close=True, head_only=head_only, minor=1)
-        self._say_farewell()
+        self._close_lingering()
 
     def _write_answer(self, answer: Answer, *, close: bool, head_only: bool, minor: int) -> None:
         engine = self.engine
@@ -324,7 +324,7 @@ class Exchange(Connection):
             self._place = False
             self._pool.leave(self._who)
 
-    def _say_farewell(self) -> None:
+    def _close_lingering(self) -> None:
         """All is said, and what still comes is not wanted."""
         self._let_go()
         self.state = GONE

@@ -97,8 +97,8 @@ class Coordinator:
         operations = Operations(
             lease, self._runtime, homes, self._templates, self._clock, config, provide=holds.provide
         )
-        second_look = ByActivity(reader, self._clock, self._timetable)
-        return Controller(lease, self._runtime, operations, self._clock, config, self.wake, second_look)
+        recheck = ByActivity(reader, self._clock, self._timetable)
+        return Controller(lease, self._runtime, operations, self._clock, config, self.wake, recheck)
 
     def wake(self) -> None:
         """Another state is requested, or an operation is over: look now."""

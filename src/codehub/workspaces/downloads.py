@@ -1,4 +1,4 @@
-"""Asks the coordinator for a home as a file; the other end is `coordinator.downloads`. Called by `points_api`.
+"""Asks the coordinator for a home as a file; the other end is `download_server`. Called by `points_api`.
 
 The pieces are read one at a time, as the client takes them: memory stays at a piece or two, however large the
 home and however slow the line.
@@ -43,7 +43,7 @@ class Download:
     async def begin(cls, socket: pathlib.Path, **order: Any) -> "Download":
         """Returns when the first piece is on its way; whatever can be refused has been refused by then.
 
-        `order`: as `coordinator.downloads.Order` has it.
+        `order`: as `download_server.Order` has it.
         """
         try:
             reader, writer = await asyncio.open_unix_connection(str(socket), limit=BUFFER)

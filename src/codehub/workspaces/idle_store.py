@@ -1,4 +1,4 @@
-"""What timers ask for: the part of the service that the TTL runner and the controller's second look call.
+"""What timers ask for: the part of the service that the TTL runner and the controller's recheck call.
 
 One set-based statement each, inside a transaction that the caller's lease guards. None overwrites a person's request.
 """
