@@ -81,8 +81,8 @@ class Side:
         anything: Any = OneTemplate()
         operations = Operations(lease, runtime, NullArchives(), anything, clock, config)
         reader = ActivityReader(open_redis(servers.redis(0)), clock, 30.0, "this boot")
-        second_look = ByActivity(reader, clock, Timetable(TtlConfig(), ActivityConfig(), anything))
-        controller = Controller(lease, runtime, operations, clock, config, lambda: None, second_look)
+        recheck = ByActivity(reader, clock, Timetable(TtlConfig(), ActivityConfig(), anything))
+        controller = Controller(lease, runtime, operations, clock, config, lambda: None, recheck)
         step = size // CHANGED
         return cls(size, database, controller, [f"w{n * step + 1}" for n in range(CHANGED)])
 

@@ -117,13 +117,13 @@ class Runtime:
         return Exit(1, "")
 
 
-class SecondLook:
+class IdleRecheck:
     """Nobody came back since a timer's wish."""
 
-    async def who_returned(self, _about_to_sleep: Sequence[Workspace]) -> Returned:
+    async def recheck(self, _about_to_sleep: Sequence[Workspace]) -> Returned:
         return Returned()
 
-    async def just_before(self, _w: Workspace) -> Returned:
+    async def recheck_locked(self, _w: Workspace) -> Returned:
         return Returned()
 
 

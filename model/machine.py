@@ -115,7 +115,7 @@ class _Run:
             clock,
             CONFIG,
             lambda: None,
-            doubles.SecondLook(),
+            doubles.IdleRecheck(),
         )
         self._task: Any = None
         self._looked: View | None = None

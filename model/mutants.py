@@ -28,7 +28,7 @@ from model.mutations import Mutant
 
 HERE = pathlib.Path(__file__).parent
 TABLES = ["tests/workspaces/test_rules.py"]
-# What the model leaves out (an IDE that dies, a second look, the bytes themselves) has tests on real servers.
+# What the model leaves out (an IDE that dies, a recheck, the bytes themselves) has tests on real servers.
 ON_SERVERS = {
     "codehub.reconciler": ["tests/reconciler"],
     "codehub.archives": ["tests/archives/test_service.py", "tests/archives/test_crashes.py"],

@@ -27,7 +27,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     ),
     "codehub.reconciler.homes": ("store", "fetch"),
     "codehub.reconciler.controller": ("_advance", "_execute", "_look"),
-    "codehub.reconciler.transitions": ("take_in", "fail", "is_ours", "commit_archive"),
+    "codehub.reconciler.transitions": ("apply_observation", "fail", "is_ours", "commit_archive"),
     "codehub.archives.service": ("archive", "_commit", "_read_back", "restore", "_checked", "delete"),
 }
 

@@ -1,4 +1,4 @@
-"""People for weeks, in minutes: the real recorders, runner, second look, SQL and Redis; time and people are made up.
+"""People for weeks, in minutes: the real recorders, runner, recheck, SQL and Redis; time and people are made up.
 
 Everything breaks now and then: proxies and coordinators are killed, Redis forgets or is away, the wall's clock is set.
 Measured is what people would notice, by a clock that nobody can set: was anybody stopped who had been at work within
@@ -239,7 +239,7 @@ class Simulation:
         if not found:
             return
         self.reader._client = self.client
-        returned = await self.look.who_returned(found)
+        returned = await self.look.recheck(found)
         async with self.lease.transaction() as c:
             for id_, at in returned.at.items():
                 await idle_store.withdraw(c, id_, at, self.world.now())

@@ -193,7 +193,7 @@ def test_volumes_behave_in_the_model_as_on_disk(first: str, tmp_path: pathlib.Pa
             assert on_disk(volumes, verb, tuple(args), layout.of("w").root) == said, names
             seen, _ = world.Verbs.volumes(there)
             real = volumes.look(["w"]).get("w")
-            assert seen == (real and (real.generation, real.restored_from, real.parked, real.beside)), names
+            assert seen == (real and (real.generation, real.restored_from, real.parked, real.parked_generation)), names
         shutil.rmtree(tmp_path / str(number))
 
 
@@ -218,7 +218,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "observe": ("w", "STANDBY", "NONE", "OK", None, "g", True, None, NOW, NOW, "ARCHIVING", "op", 2, "here"),
     "commit_archive": ("w", "op", "w/op/1/home.tar.zst", NOW),
     "note_failure": ("w", "NONE", "ERROR", {"reason": "Timeout"}, 1, None, NOW),
-    "rest": ("w",),
+    "clear_attention": ("w",),
     "due_to_run": (NOW, [], 10, "here"),
     "due_deleted": (NOW, [], 10, "here"),
     "due_to_sleep": (NOW, ["v"], 10, "here"),

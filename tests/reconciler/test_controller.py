@@ -59,7 +59,7 @@ class NullArchives:
     async def fetch(self, w: Workspace, epoch: int, runtime: Runtime, _progress: Any) -> None:
         assert w.op_id
         assert w.archive_key
-        made = rules.generation(w.op_id, epoch)
+        made = rules.new_generation(w.op_id, epoch)
         await runtime.unpack(w.id, made, nothing(), Source(w.archive_key, Quota(1, 1)))
 
     async def remove_all(self, workspace_id: str) -> None: ...
@@ -111,8 +111,8 @@ async def build(
     operations = Operations(lease, runtime, NullArchives(), OneTemplate(), clock, config)  # type: ignore[arg-type]
     reader = ActivityReader(redis_client, clock, 30.0, "this boot")
     timetable = Timetable(TtlConfig(), ActivityConfig(), OneTemplate())  # type: ignore[arg-type]
-    second_look = ByActivity(reader, clock, timetable)
-    controller = Controller(lease, runtime, operations, clock, config, lambda: None, second_look)
+    recheck = ByActivity(reader, clock, timetable)
+    controller = Controller(lease, runtime, operations, clock, config, lambda: None, recheck)
     service = Workspaces(database, clock, LimitsConfig(), OneTemplate())  # type: ignore[arg-type]
     return House(database, clock, runtime, service, controller, config, lease)
 

@@ -199,7 +199,7 @@ async def test_activity_just_before_the_wish_that_comes_late_keeps_it_running(la
     assert (await late.get(id_)).desired_state is Desired.RUNNING
 
 
-async def test_without_activity_the_second_look_lets_it_go(late: Evening) -> None:
+async def test_without_activity_the_recheck_lets_it_go(late: Evening) -> None:
     id_, proxy = await about_to_sleep(late)
     assert (await late.get(id_)).operation is Operation.NONE
     late.pass_time(1)
@@ -231,8 +231,8 @@ async def test_what_is_done_after_every_proxy_has_answered_still_keeps_it_runnin
 async def test_what_is_done_between_the_controllers_two_looks_keeps_it_running(late: Evening) -> None:
     id_, proxy = await about_to_sleep(late)
     await proxy.flush()
-    look = late.controller._second_look
-    first = look.who_returned
+    look = late.controller._idle_recheck
+    first = look.recheck
 
     async def and_then_somebody_comes(about_to_sleep: Sequence[Workspace]) -> Returned:
         found = await first(about_to_sleep)
@@ -240,7 +240,7 @@ async def test_what_is_done_between_the_controllers_two_looks_keeps_it_running(l
         await proxy.flush()
         return found
 
-    look.who_returned = and_then_somebody_comes  # type: ignore[method-assign]
+    look.recheck = and_then_somebody_comes  # type: ignore[method-assign]
     await late.tick()
     assert (await late.get(id_)).desired_state is Desired.RUNNING
     assert ("stop", id_) not in late.runtime.calls

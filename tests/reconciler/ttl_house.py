@@ -144,7 +144,7 @@ async def evening(house: House, redis: Redis, ttl: TtlConfig | None = None) -> E
         late.nudged += 1
 
     house.service._limits = LimitsConfig(max_running_per_user=0, max_running_global=0)
-    house.controller._second_look = ByActivity(reader, house.clock, timetable)
+    house.controller._idle_recheck = ByActivity(reader, house.clock, timetable)
     late.runner = TtlRunner(house.lease, reader, house.clock, timetable, busy, nudge)
     return late
 

@@ -225,17 +225,17 @@ def test_judging_never_hides_a_loss() -> None:
 def test_a_volume_of_a_generation_that_the_row_does_not_know_is_nobodys() -> None:
     w = replace(workspace(P, archive="k"), volume_generation="g1")
     stray = Observation(volume="late", restored_from="k")
-    assert rules.own(w, stray) == Observation()
-    assert rules.own(w, Observation(parked="late")) == Observation()
+    assert rules.filter_known(w, stray) == Observation()
+    assert rules.filter_known(w, Observation(parked="late")) == Observation()
     for known in ("g1", "op1"):
-        assert rules.own(w, Observation(volume=known, restored_from="k")).volume == known
-        assert rules.own(w, Observation(parked=known)).parked == known
+        assert rules.filter_known(w, Observation(volume=known, restored_from="k")).volume == known
+        assert rules.filter_known(w, Observation(parked=known)).parked == known
 
 
 def test_a_first_home_may_be_made_by_anybody_and_one_from_the_trash_may_not() -> None:
     stray = Observation(volume="late")
-    assert rules.own(workspace(P, operation=OP.PROVISIONING), stray) == stray
-    assert rules.own(workspace(P, operation=OP.PROVISIONING, parked=True), stray) == Observation()
+    assert rules.filter_known(workspace(P, operation=OP.PROVISIONING), stray) == stray
+    assert rules.filter_known(workspace(P, operation=OP.PROVISIONING, parked=True), stray) == Observation()
 
 
 def test_a_home_that_was_moved_to_the_trash_is_not_lost_and_one_that_vanished_from_it_is() -> None:
@@ -447,12 +447,14 @@ def test_files_are_had_from_where_they_are(w: Workspace, key: str | None, answer
     assert (found, verdict.code or verdict.status) == (key, answer)
 
 
-@given(failures=st.integers(0, 50), max_retry=st.integers(0, 10), dice=st.floats(0, 1), reason=st.sampled_from(Reason))
+@given(
+    failures=st.integers(0, 50), max_retry=st.integers(0, 10), jitter=st.floats(0, 1), reason=st.sampled_from(Reason)
+)
 def test_a_failure_is_retried_with_growing_pauses_and_given_up_in_the_end(
-    failures: int, max_retry: int, dice: float, reason: Reason
+    failures: int, max_retry: int, jitter: float, reason: Reason
 ) -> None:
     w = workspace(S, operation=OP.STARTING, failures=failures)
-    failure = rules.after_failure(w, reason, "no", NOW, max_retry, dice)
+    failure = rules.after_failure(w, reason, "no", NOW, max_retry, jitter)
     assert failure.error_info["error_count"] == failures + 1
     if reason in TERMINAL:
         assert failure.retry_at is None

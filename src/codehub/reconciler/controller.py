@@ -22,7 +22,7 @@ from codehub.coordinator.setbacks import Setbacks
 from codehub.db import Connection
 from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.reconciler import idle_recheck
-from codehub.reconciler.idle_recheck import Returned, SecondLook
+from codehub.reconciler.idle_recheck import IdleRecheck, Returned
 from codehub.reconciler.operations import Operations
 from codehub.reconciler.transitions import Gone, Transitions
 from codehub.runtimes.base import Container, Found, Runtime, RuntimeFailureError, UnreadableError
@@ -39,7 +39,7 @@ SETBACKS = "workspace"
 
 
 @dataclass
-class Look:
+class Observations:
     """One tick's observation of the runtime."""
 
     containers: Found[Container]
@@ -57,7 +57,7 @@ class Controller:
         clock: Clock,
         config: CoordinatorConfig,
         nudge: Callable[[], None],
-        second_look: SecondLook,
+        recheck: IdleRecheck,
     ) -> None:
         self._lease = lease
         self._runtime = runtime
@@ -65,7 +65,7 @@ class Controller:
         self._clock = clock
         self._config = config
         self._nudge = nudge
-        self._second_look = second_look
+        self._idle_recheck = recheck
         self._transitions = Transitions(lease, clock, config.max_retry, runtime.node)
         self._setbacks = Setbacks(lease, clock, SETBACKS)
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -116,13 +116,13 @@ class Controller:
 
     # --- observe
 
-    async def _look(self) -> Look:
+    async def _look(self) -> Observations:
         """All containers in one go, and the volumes of whatever asks for attention.
 
         What is being worked on while we look is not looked at: half of what we saw could be older than the other half.
         """
         busy = set(self._tasks)
-        look = Look(await self._runtime.containers())
+        look = Observations(await self._runtime.containers())
         running = [*look.containers, *look.containers.unreadable]
         async with self._lease.database.connection() as c:
             await self._setbacks.load(c)
@@ -141,13 +141,13 @@ class Controller:
             strays = set(running) - await store.known(c, running)
         await self._observe(look)
         about_to_sleep = [w for w in look.candidates.values() if idle_recheck.concerns(w)]
-        look.returned = await self._second_look.who_returned(about_to_sleep)
+        look.returned = await self._idle_recheck.recheck(about_to_sleep)
         for stray in strays - busy - set(aside):
             log.warning("A container belongs to no workspace, stopping it", workspace=stray)
             self._spawn(stray, self._stop_stray(stray))
         return look
 
-    async def _observe(self, look: Look) -> None:
+    async def _observe(self, look: Observations) -> None:
         volumes = await self._runtime.volumes(list(look.candidates))
         answering = await self._which_answer(look)
         for id_ in look.candidates:
@@ -158,11 +158,11 @@ class Controller:
                 answering=id_ in answering,
                 volume=here.generation if here else None,
                 restored_from=here.restored_from if here else None,
-                parked=volume.generation if volume and volume.parked else volume.beside if volume else None,
+                parked=volume.generation if volume and volume.parked else volume.parked_generation if volume else None,
                 unreadable=volumes.unreadable.get(id_),
             )
 
-    async def _which_answer(self, look: Look) -> set[str]:
+    async def _which_answer(self, look: Observations) -> set[str]:
         """Of those whose start is over when they do."""
         starting = [w.id for w in look.candidates.values() if w.operation is Operation.STARTING]
         turns = asyncio.Semaphore(PROBES_AT_ONCE)
@@ -186,7 +186,7 @@ class Controller:
         bound = self._bounds.get(operation)
         return bound is None or sum(other is operation for other in self._under_way.values()) < bound
 
-    def _can_wait(self, w: Workspace, look: Look) -> bool:
+    def _can_wait(self, w: Workspace, look: Observations) -> bool:
         """It only waits for room, and nothing new was seen of it: not worth a transaction."""
         unclear = w.id in look.containers.unreadable
         return not unclear and not self._has_room(rules.plan(w)[0]) and not rules.is_news(w, look.seen[w.id])
@@ -195,7 +195,7 @@ class Controller:
         """For its next attempt."""
         return w.attention_at is not None and w.attention_at > self._clock.now()
 
-    async def _advance(self, id_: str, look: Look) -> bool:
+    async def _advance(self, id_: str, look: Observations) -> bool:
         """Take in what was seen of one workspace and begin, or carry on, what it needs. True: work is under way."""
         if unreadable := look.containers.unreadable.get(id_):
             raise UnreadableError(unreadable)
@@ -205,7 +205,7 @@ class Controller:
             w = await store.lock(c, id_, wait=False)
             if w is None or w.updated_at != look.candidates[id_].updated_at:
                 return False  # it changed since we looked: the next tick looks again
-            w = await self._transitions.take_in(c, w, seen, container, gone)
+            w = await self._transitions.apply_observation(c, w, seen, container, gone)
             if idle_recheck.concerns(w) and await self._is_used(c, w, look):
                 return False
             operation, plan = rules.plan(w)
@@ -217,11 +217,11 @@ class Controller:
         self._spawn(w.id, self._execute(w))
         return True
 
-    async def _is_used(self, c: Connection, w: Workspace, look: Look) -> bool:
+    async def _is_used(self, c: Connection, w: Workspace, look: Observations) -> bool:
         """A timer's wish is not carried out while somebody is at work, or might be."""
         found = look.returned
         if w.id not in found.at and w.id not in found.unsure:
-            found = await self._second_look.just_before(w)
+            found = await self._idle_recheck.recheck_locked(w)
         returned = found.at.get(w.id)
         if returned:
             await idle_store.withdraw(c, w.id, returned, self._clock.now())

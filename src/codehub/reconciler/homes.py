@@ -54,7 +54,7 @@ class Homes:
         there = (await runtime.volumes([w.id])).get(w.id)
         if there and not there.parked and there.restored_from == key:
             return
-        made = rules.generation(w.op_id, epoch)  # each leader unpacks in a place of its own
+        made = rules.new_generation(w.op_id, epoch)  # each leader unpacks in a place of its own
         quota, expected = await self._quota(w)
 
         async def unpack(chunks: AsyncGenerator[bytes | memoryview, None], _total: int, note: Note) -> None:

@@ -1,7 +1,7 @@
 """Just before a workspace is stopped because a timer said so: has somebody come back meanwhile?
 
-The controller calls `who_returned` once a tick, with all it is about to stop. Nobody is stopped before every live proxy
-has told what it saw, and tells at once what it sees from then on; so `just_before`, one look at Redis while the
+The controller calls `recheck` once a tick, with all it is about to stop. Nobody is stopped before every live proxy
+has told what it saw, and tells at once what it sees from then on; so `recheck_locked`, one look at Redis while the
 workspace's row is held, misses nothing but what is under way in that moment. While Redis does not answer, and until all
 have come back after it lost its memory, nobody is stopped.
 """
@@ -32,10 +32,10 @@ class Returned:
     unsure: frozenset[str] = frozenset()
 
 
-class SecondLook(Protocol):
-    async def who_returned(self, about_to_sleep: Sequence[Workspace], /) -> Returned: ...
+class IdleRecheck(Protocol):
+    async def recheck(self, about_to_sleep: Sequence[Workspace], /) -> Returned: ...
 
-    async def just_before(self, w: Workspace, /) -> Returned: ...
+    async def recheck_locked(self, w: Workspace, /) -> Returned: ...
 
 
 def concerns(w: Workspace) -> bool:
@@ -51,7 +51,7 @@ class ByActivity:
         self._timetable = timetable
         self._asked: dict[str, tuple[datetime, int]] = {}  # about which wish, in which round
 
-    async def who_returned(self, about_to_sleep: Sequence[Workspace]) -> Returned:
+    async def recheck(self, about_to_sleep: Sequence[Workspace]) -> Returned:
         if not about_to_sleep:
             return Returned()
         everybody = frozenset(w.id for w in about_to_sleep)
@@ -65,7 +65,7 @@ class ByActivity:
         unheard = frozenset(id_ for id_, round_ in asked.items() if flushed and flushed.round < round_)
         return Returned(self._back(about_to_sleep, seen), unheard if settled else everybody)
 
-    async def just_before(self, w: Workspace) -> Returned:
+    async def recheck_locked(self, w: Workspace) -> Returned:
         try:
             return Returned(self._back([w], await self._reader.look([w.id])))
         except Unreachable as e:

@@ -101,7 +101,7 @@ class Operations:
 
     async def _provision(self, w: Workspace) -> None:
         assert w.op_id  # noqa: S101 (an operation has one)
-        made = rules.generation(w.op_id, self._lease.epoch)
+        made = rules.new_generation(w.op_id, self._lease.epoch)
         if not w.volume_parked:
             await self._runtime.create_volume(w.id, made)
             return
@@ -113,7 +113,7 @@ class Operations:
     async def _own_volume(self, w: Workspace) -> Volume | None:
         """The workspace's volume. One of a generation that nobody knows, made by a leader that came late, makes way."""
         volume = (await self._runtime.volumes([w.id])).get(w.id)
-        if volume is None or rules.knows(w, volume.generation):
+        if volume is None or rules.is_known(w, volume.generation):
             return volume
         await self._require_ours(w)
         await self._runtime.delete_volume(w.id, volume.generation)

@@ -11,7 +11,7 @@ async def require(database: Database, runtime: Runtime) -> None:
     async with database.connection() as c:
         unknown = {row["id"]: row["volume_generation"] for row in await c.fetch(sql.without_node)}
     found = await runtime.volumes(list(unknown))
-    ours = [id_ for id_, volume in found.items() if unknown[id_] in {volume.generation, volume.beside}]
+    ours = [id_ for id_, volume in found.items() if unknown[id_] in {volume.generation, volume.parked_generation}]
     async with database.connection() as c:
         await c.execute(sql.claim, runtime.node, [*ours, *found.unreadable])
         elsewhere = await c.fetchval(sql.elsewhere, runtime.node)

@@ -33,12 +33,12 @@ class Transitions:
         await store.note(c, w.id, now, Change(ACTOR, history.OperationBegun(operation, plan, op_id), w.phase))
         return begun
 
-    async def take_in(
+    async def apply_observation(
         self, c: Connection, w: Workspace, seen: Observation, container: Container | None, gone: Gone
     ) -> Workspace:
         """Save what an observation means: a completed operation, a change nobody ordered, a broken rule."""
         now = self._clock.now()
-        seen = rules.own(w, seen)
+        seen = rules.filter_known(w, seen)
         judged = rules.judge(w, seen)
         if judged.problem and w.health_status is Health.OK:
             return await self._break(c, w, seen, judged.observed, judged.problem, now)
@@ -48,7 +48,7 @@ class Transitions:
             return await self._complete(c, w, seen, container, now)
         if w.observed_status is Observed.RUNNING and judged.observed is Observed.STANDBY:
             return await self._died(c, w, seen, gone, now)
-        return await self._settle(c, w, seen, judged.observed, container, now)
+        return await self._sync_row(c, w, seen, judged.observed, container, now)
 
     async def _complete(
         self, c: Connection, w: Workspace, seen: Observation, container: Container | None, now: datetime
@@ -67,8 +67,8 @@ class Transitions:
     async def _died(self, c: Connection, w: Workspace, seen: Observation, gone: Gone, now: datetime) -> Workspace:
         """The IDE went away although nobody stopped it."""
         if w.desired_state is not Desired.RUNNING or w.deleted_at or w.health_status is Health.ERROR:
-            return await self._settle(c, w, seen, Observed.STANDBY, None, now)
-        failure = rules.after_failure(w, Reason.START_FAILED, _message(gone), now, self._max_retry, dice=0.0)
+            return await self._sync_row(c, w, seen, Observed.STANDBY, None, now)
+        failure = rules.after_failure(w, Reason.START_FAILED, _message(gone), now, self._max_retry, jitter=0.0)
         saved = await self._save(c, w, seen, now, observed=Observed.STANDBY, failure=failure)
         await store.note(c, w.id, now, Change(ACTOR, gone, w.phase, saved.phase))
         return saved
@@ -77,12 +77,12 @@ class Transitions:
         self, c: Connection, w: Workspace, seen: Observation, observed: Observed, problem: Reason, now: datetime
     ) -> Workspace:
         why = seen.unreadable or _explain(problem)
-        failure = rules.after_failure(w, problem, why, now, max_retry=0, dice=0.0)
+        failure = rules.after_failure(w, problem, why, now, max_retry=0, jitter=0.0)
         saved = await self._save(c, w, seen, now, observed=observed, failure=failure)
         await store.note(c, w.id, now, Change(ACTOR, history.ProblemFound(problem), w.phase, saved.phase))
         return saved
 
-    async def _settle(
+    async def _sync_row(
         self,
         c: Connection,
         w: Workspace,
@@ -102,14 +102,14 @@ class Transitions:
             await store.note(c, w.id, now, Change(ACTOR, history.FoundSo(), w.phase, saved.phase))
         return saved
 
-    async def fail(self, w: Workspace, reason: Reason, message: str, dice: float) -> None:
+    async def fail(self, w: Workspace, reason: Reason, message: str, jitter: float) -> None:
         """An attempt failed: back off and keep the operation, or give up."""
         now = self._clock.now()
         async with self._lease.transaction() as c:
             current = await store.lock(c, w.id)
             if current is None or (current.operation, current.op_id) != (w.operation, w.op_id):
                 return
-            failure = rules.after_failure(current, reason, message, now, self._max_retry, dice)
+            failure = rules.after_failure(current, reason, message, now, self._max_retry, jitter)
             kind = history.OperationRetried if failure.retry_at else history.OperationGivenUp
             saved = await store.update(c, sql.note_failure, *_failure_arguments(current, failure, now))
             assert saved  # noqa: S101 (the row is locked)
@@ -169,7 +169,7 @@ class Transitions:
         )
         assert saved  # noqa: S101 (the row is locked)
         if failure is None and rules.plan(saved)[0] is Operation.NONE:
-            saved = await store.update(c, sql.rest, saved.id)
+            saved = await store.update(c, sql.clear_attention, saved.id)
             assert saved  # noqa: S101
         return saved
 

@@ -1,7 +1,7 @@
 """The TTL runner, a loop of the coordinator: activity into the database, then what nobody uses goes to sleep.
 
 It never takes longer because more workspaces exist, only because more were used or more ran out. It only wishes; the
-controller acts, after a second look.
+controller acts, after a recheck.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence

@@ -54,7 +54,7 @@ class Volume:
     generation: str
     restored_from: str | None = None  # the archive key it was unpacked from: the restore marker
     parked: bool = False  # in the trash: kept, and not startable
-    beside: str | None = None  # the generation of another one that is parked
+    parked_generation: str | None = None  # the generation of another one that is parked
 
 
 @dataclass(frozen=True)

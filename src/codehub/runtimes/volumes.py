@@ -72,7 +72,10 @@ class Volumes:
         here, parked = read(place.volume), read(place.parked)
         if here:
             return Volume(
-                workspace_id, here.generation, here.restored_from, beside=parked.generation if parked else None
+                workspace_id,
+                here.generation,
+                here.restored_from,
+                parked_generation=parked.generation if parked else None,
             )
         if parked:
             return Volume(workspace_id, parked.generation, parked.restored_from, parked=True)

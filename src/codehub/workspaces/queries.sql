@@ -217,7 +217,7 @@ SET operation = $2, health_status = $3, error_info = $4, failures = $5, attentio
 WHERE id = $1
 RETURNING *, codehub_user_name(owner_id) AS owner;
 
--- name: rest
+-- name: clear_attention
 UPDATE workspaces SET attention_at = NULL WHERE id = $1 RETURNING *, codehub_user_name(owner_id) AS owner;
 
 -- name: next_due

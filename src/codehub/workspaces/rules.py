@@ -47,7 +47,7 @@ class Judgement:
     problem: Reason | None = None  # something no operation explains: health becomes ERROR
 
 
-def generation(op_id: str, epoch: int) -> str:
+def new_generation(op_id: str, epoch: int) -> str:
     """What a volume is known by: the operation that made it, and the leader who carried that out.
 
     Two leaders at the same operation make two generations, so that what the later one destroys, an earlier one who was
@@ -60,21 +60,21 @@ def made_by(op_id: str | None, generation: str) -> bool:
     return generation.partition("-")[0] == op_id
 
 
-def own(w: Workspace, seen: Observation) -> Observation:
+def filter_known(w: Workspace, seen: Observation) -> Observation:
     """What was seen, without volumes of a generation that the row does not know.
 
     A leader that was stopped and continued may make a volume long after the next leader went on. It is no home, and
     must not be taken for the person's. A first home is the exception: whichever leader makes it, it is empty.
     """
     first = w.operation is Operation.PROVISIONING and not w.volume_parked
-    if seen.volume is not None and not knows(w, seen.volume) and not first:
+    if seen.volume is not None and not is_known(w, seen.volume) and not first:
         seen = replace(seen, volume=None, restored_from=None)
-    if seen.parked is not None and not knows(w, seen.parked):
+    if seen.parked is not None and not is_known(w, seen.parked):
         seen = replace(seen, parked=None)
     return seen
 
 
-def knows(w: Workspace, generation: str) -> bool:
+def is_known(w: Workspace, generation: str) -> bool:
     """Is this the volume that was last seen, or one that the operation under way made?"""
     return generation == w.volume_generation or made_by(w.op_id, generation)
 
@@ -99,7 +99,7 @@ def judge(w: Workspace, seen: Observation) -> Judgement:
 
 def is_news(w: Workspace, seen: Observation) -> bool:
     """Does this observation say anything that the row does not? If not, there is nothing to save."""
-    seen = own(w, seen)
+    seen = filter_known(w, seen)
     judged = judge(w, seen)
     if judged.problem is not None and w.health_status is Health.OK:
         return True
@@ -307,8 +307,8 @@ class Failure:
     retry_at: datetime | None
 
 
-def after_failure(w: Workspace, reason: Reason, message: str, now: datetime, max_retry: int, dice: float) -> Failure:
-    """Count, back off, give up. `dice` between 0 and 1 is the jitter."""
+def after_failure(w: Workspace, reason: Reason, message: str, now: datetime, max_retry: int, jitter: float) -> Failure:
+    """Count, back off, give up. `jitter`, from 0 to 1, keeps failures of one moment apart."""
     count = failures_so_far(w, now) + 1
     exceeded = reason not in TERMINAL and count > max_retry
     terminal = reason in TERMINAL or exceeded
@@ -323,7 +323,7 @@ def after_failure(w: Workspace, reason: Reason, message: str, now: datetime, max
     if terminal:
         return Failure(info, None)
     pause = back_off(count, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
-    return Failure(info, now + timedelta(seconds=pause * (1 - 0.2 * dice)))
+    return Failure(info, now + timedelta(seconds=pause * (1 - 0.2 * jitter)))
 
 
 def failures_so_far(w: Workspace, now: datetime) -> int:
