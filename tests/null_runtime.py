@@ -14,10 +14,10 @@ from codehub.archives.model import Packing, Progress, no_progress
 from codehub.runtimes.base import (
     Address,
     Container,
+    DiskItem,
     ExecResult,
     Exit,
     Found,
-    Piece,
     RuntimeFailureError,
     Source,
     Volume,
@@ -109,9 +109,9 @@ class NullRuntime:
         if volume and volume.generation == generation:
             self.homes[workspace_id] = Volume(workspace_id, generation, volume.restored_from, parked)
 
-    async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
+    async def disk_items(self, ids: Collection[str] | None = None) -> Sequence[DiskItem]:
         return [
-            Piece(id_, volume.generation, "parked" if volume.parked else "volume")
+            DiskItem(id_, volume.generation, "parked" if volume.parked else "volume")
             for id_, volume in self.homes.items()
             if ids is None or id_ in ids
         ]

@@ -8,7 +8,7 @@ import pytest
 
 from codehub.archives.model import ArchiveCorruptedError, Quota, QuotaExceededError
 from codehub.errors import CodeHubError
-from codehub.runtimes.base import Piece, RuntimeFailureError, Source, Volume
+from codehub.runtimes.base import DiskItem, RuntimeFailureError, Source, Volume
 from codehub.runtimes.process import ProcessRuntime
 from tests.contracts.harness import archive_of, running, source
 from tests.contracts.workloads import server, workload
@@ -94,7 +94,7 @@ async def test_a_stream_that_breaks_off_or_lies_leaves_nothing_behind(runtime: P
         with pytest.raises(CodeHubError):
             await runtime.unpack("w1", "g1", _replayed(pieces, error), source())
         assert await runtime.volumes(["w1"]) == {}
-        assert [piece.kind for piece in await runtime.pieces(["w1"]) if piece.kind != "rest"] == []
+        assert [piece.kind for piece in await runtime.disk_items(["w1"]) if piece.kind != "rest"] == []
     with pytest.raises(QuotaExceededError):
         await runtime.unpack("w1", "g1", _replayed(whole), Source("key", Quota(1000, 10)))
     assert await runtime.volumes(["w1"]) == {}
@@ -105,7 +105,7 @@ async def test_a_volume_is_never_replaced_by_a_restore(runtime: ProcessRuntime) 
     with pytest.raises(RuntimeFailureError, match="generation g1"):
         await runtime.unpack("w1", "g2", archive_of({"file": "x"}), source())
     assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g1")}
-    assert await runtime.pieces(["w1"]) == [Piece("w1", "g1", "volume")]
+    assert await runtime.disk_items(["w1"]) == [DiskItem("w1", "g1", "volume")]
 
 
 async def test_what_an_earlier_restore_left_is_not_mixed_in(runtime: ProcessRuntime, folder: pathlib.Path) -> None:
@@ -230,11 +230,11 @@ async def test_a_volume_that_cannot_be_read_is_told_apart_and_can_be_destroyed(
     assert found == {"w2": Volume("w2", "g2")}
     assert list(found.unreadable) == ["w1"]
     assert "meta.json" in found.unreadable["w1"]
-    assert set(await runtime.pieces()) == {Piece("w1", "", "unreadable"), Piece("w2", "g2", "volume")}
+    assert set(await runtime.disk_items()) == {DiskItem("w1", "", "unreadable"), DiskItem("w2", "g2", "volume")}
     await runtime.delete_volume("w1", "g1")  # which it may be, or not
     assert list((await runtime.volumes(["w1"])).unreadable) == ["w1"]
     await runtime.delete_volume("w1", "")
-    assert set(await runtime.pieces()) == {Piece("w2", "g2", "volume")}
+    assert set(await runtime.disk_items()) == {DiskItem("w2", "g2", "volume")}
 
 
 async def test_everything_that_takes_disk_is_listed_and_destroyed_by_its_generation(
@@ -246,18 +246,18 @@ async def test_everything_that_takes_disk_is_listed_and_destroyed_by_its_generat
     for left in ("w1/staging-g3", "w3/staging-g4"):  # restores that died
         (folder / "workspaces" / "homes" / left).mkdir(parents=True)
     listed = {
-        Piece("w1", "g1", "volume"),
-        Piece("w1", "g3", "unpacked"),
-        Piece("w2", "g2", "parked"),
-        Piece("w3", "g4", "unpacked"),
+        DiskItem("w1", "g1", "volume"),
+        DiskItem("w1", "g3", "unpacked"),
+        DiskItem("w2", "g2", "parked"),
+        DiskItem("w3", "g4", "unpacked"),
     }
-    assert set(await runtime.pieces()) == listed
-    assert set(await runtime.pieces(["w2"])) == {Piece("w2", "g2", "parked")}
+    assert set(await runtime.disk_items()) == listed
+    assert set(await runtime.disk_items(["w2"])) == {DiskItem("w2", "g2", "parked")}
     await runtime.delete_volume("w1", "g2")  # another one's generation
-    assert set(await runtime.pieces()) == listed
+    assert set(await runtime.disk_items()) == listed
     for piece in sorted(listed, key=str):
         for _ in range(2):
             await runtime.delete_volume(piece.workspace_id, piece.generation)
         listed.discard(piece)
-        assert set(await runtime.pieces()) == listed
+        assert set(await runtime.disk_items()) == listed
     assert [path for path in folder.rglob("*") if path.name in {"w1", "w2", "w3"}] == []

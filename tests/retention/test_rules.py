@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from codehub.retention.rules import Facts, Points, Rule, Stored, base_of, judge_archive, judge_container, judge_piece
-from codehub.runtimes.base import Piece
+from codehub.retention.rules import (
+    Facts,
+    Points,
+    Rule,
+    Stored,
+    base_of,
+    judge_archive,
+    judge_container,
+    judge_disk_item,
+)
+from codehub.runtimes.base import DiskItem
 from codehub.workspaces.model import Health, Observed, Operation
 
 THEN = datetime(2026, 3, 2, tzinfo=UTC)
@@ -91,11 +100,11 @@ def test_an_archive_of_no_workspace_is_an_orphan() -> None:
 def test_a_home_is_never_taken_and_a_leftover_only_when_no_restore_needs_it(
     kind: str, generation: str, change: dict[str, Any], orphan: bool
 ) -> None:
-    assert judge_piece(Piece("w", generation, kind), replace(HERE, **change)).orphan is orphan
+    assert judge_disk_item(DiskItem("w", generation, kind), replace(HERE, **change)).orphan is orphan
 
 
 def test_what_lies_on_disk_of_no_workspace_is_an_orphan() -> None:
-    assert judge_piece(Piece("w", "g", "volume"), None).orphan
+    assert judge_disk_item(DiskItem("w", "g", "volume"), None).orphan
     assert judge_container(None).orphan
     assert not judge_container(HERE).orphan
     assert judge_container(replace(HERE, observed_status=Observed.DELETED, deleted_at=THEN)).orphan

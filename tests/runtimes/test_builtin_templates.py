@@ -71,7 +71,7 @@ async def _until(socket: aiohttp.ClientWebSocketResponse, text: str) -> None:
 
 
 def test_xterm_is_found_in_what_is_installed() -> None:
-    xterm, fit = terminal_app.pieces()
+    xterm, fit = terminal_app.scripts()
     assert len(xterm) > 100_000
     assert len(fit) < 10_000
 

@@ -120,7 +120,7 @@ async def test_the_data_directory_can_not_be_seen(neighbours: Neighbours) -> Non
 
 async def test_a_data_directory_inside_a_tree_that_is_shown_is_hidden_in_it(neighbours: Neighbours) -> None:
     """The package's own folder is shown to every workspace; here it is asked for what lies where the data would be."""
-    machine = (await neighbours.runtime._look_around()).machine
+    machine = (await neighbours.runtime._host_context()).machine
     seen = (await neighbours.alice_sees(WALK)).split()
     assert all(tree in seen for tree in machine.trees if not tree.startswith("/usr"))
     assert not [path for path in seen if any(path.startswith(hidden + "/") for hidden in machine.hidden)]

@@ -10,7 +10,7 @@ from codehub.errors import NotFoundError
 from codehub.runtimes import cgroups, files, sandbox, uids
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.limits import Limits
-from codehub.runtimes.sandbox import Machine, Room
+from codehub.runtimes.sandbox import Machine, SandboxSpec
 from codehub.runtimes.shepherd.log_files import LogFiles
 from codehub.runtimes.shepherd.spec import HOST_NETWORK, Mount, NetworkSpec, Spec
 
@@ -20,11 +20,11 @@ MACHINE = Machine(
     trees=("/root/venv", "/usr/lib/python3"),
     hidden=("/opt/codehub/data", "/srv/data"),
 )
-ROOM = Room("w1", "alice", 200_000, "/data/home", "/data/run/w/w1", "/data/etc")
+SANDBOX = SandboxSpec("w1", "alice", 200_000, "/data/home", "/data/run/w/w1", "/data/etc")
 
 
 def test_a_sandbox_shows_what_is_named_and_hides_data_inside_of_it() -> None:
-    steps = sandbox.mounts(MACHINE, ROOM)
+    steps = sandbox.mounts(MACHINE, SANDBOX)
     binds = {step.target: step.source for step in steps if step.kind in {"bind", "read-only"}}
     assert binds == {
         "/usr": "/usr",
@@ -42,14 +42,14 @@ def test_a_sandbox_shows_what_is_named_and_hides_data_inside_of_it() -> None:
 
 
 def test_an_ide_inside_the_hidden_data_is_shown_on_top() -> None:
-    room = Room("w1", "alice", None, "/h", "/s", "/e", paths=("/opt/codehub/data/ide",))
+    box = SandboxSpec("w1", "alice", None, "/h", "/s", "/e", paths=("/opt/codehub/data/ide",))
     machine = Machine((("/srv", None),), (), (), ("/opt/codehub/data",))
-    targets = [step.target for step in sandbox.mounts(machine, room)]
+    targets = [step.target for step in sandbox.mounts(machine, box)]
     assert "/opt/codehub/data/ide" in targets
 
 
 def test_bubblewrap_is_told_the_same_in_its_own_words() -> None:
-    options = " ".join(sandbox.bubblewrap("bwrap", sandbox.mounts(MACHINE, ROOM), ROOM))
+    options = " ".join(sandbox.bubblewrap("bwrap", sandbox.mounts(MACHINE, SANDBOX), SANDBOX))
     for part in (
         "--unshare-pid",
         "--ro-bind /usr /usr",
@@ -62,9 +62,9 @@ def test_bubblewrap_is_told_the_same_in_its_own_words() -> None:
         assert part in options
     assert "--unshare-net" in options
     assert "--unshare-user" not in options
-    alone = Room("w1", "alice", None, "/h", "/s", "/e")
+    alone = SandboxSpec("w1", "alice", None, "/h", "/s", "/e")
     assert {"--unshare-net", "--unshare-user"} <= set(sandbox.bubblewrap("bwrap", [], alone))
-    exposed = Room("w1", "alice", None, "/h", "/s", "/e", network=NetworkSpec(HOST_NETWORK))
+    exposed = SandboxSpec("w1", "alice", None, "/h", "/s", "/e", network=NetworkSpec(HOST_NETWORK))
     assert "--unshare-net" not in sandbox.bubblewrap("bwrap", [], exposed)
 
 

@@ -159,8 +159,8 @@ async def bring_back(file: pathlib.Path, manifest: Manifest, files: Files, meter
 
 async def _place(runtime: Runtime, record: HomeRecord, content: archive.Source) -> None:
     id_ = record.workspace_id
-    for piece in await runtime.pieces([id_]):
-        await runtime.delete_volume(id_, piece.generation)
+    for item in await runtime.disk_items([id_]):
+        await runtime.delete_volume(id_, item.generation)
     try:
         await runtime.unpack(id_, record.generation, _chunks(content), Source(record.restored_from or "", PLENTY))
         if record.parked:

@@ -28,7 +28,7 @@ from codehub.policy.model import Origin
 from codehub.retention import rules, store
 from codehub.retention.rules import Facts, Points, Rule, Stored, Verdict
 from codehub.retention.store import Orphan, sql
-from codehub.runtimes.base import Piece, Runtime
+from codehub.runtimes.base import DiskItem, Runtime
 from codehub.settings import ArchiveConfig
 from codehub.workspaces import history
 from codehub.workspaces import store as workspaces
@@ -73,9 +73,9 @@ class Finder:
         if with_archives:
             async for batch in self._stored():
                 yield await self._judge_archives(batch)
-        for pieces in _batches(list(await self.runtime.pieces())):
-            known = await self._facts({piece.workspace_id for piece in pieces})
-            yield [_of_piece(p, rules.judge_piece(p, known.get(p.workspace_id))) for p in pieces]
+        for items in _batches(list(await self.runtime.disk_items())):
+            known = await self._facts({item.workspace_id for item in items})
+            yield [_of_disk_item(p, rules.judge_disk_item(p, known.get(p.workspace_id))) for p in items]
         containers = await self.runtime.containers()
         known = await self._facts(set(containers))
         yield [Finding("container", id_, id_, 0, rules.judge_container(known.get(id_)), id_) for id_ in containers]
@@ -129,12 +129,12 @@ def _of_archive(stored: Stored, verdict: Verdict) -> Finding:
     return Finding("archive", stored.base, stored.workspace_id, stored.bytes, verdict, stored)
 
 
-def _of_piece(piece: Piece, verdict: Verdict) -> Finding:
-    return Finding("volume", f"{piece.workspace_id}/{piece.generation}", piece.workspace_id, 0, verdict, piece)
+def _of_disk_item(item: DiskItem, verdict: Verdict) -> Finding:
+    return Finding("volume", f"{item.workspace_id}/{item.generation}", item.workspace_id, 0, verdict, item)
 
 
-def _batches(pieces: list[Piece]) -> list[list[Piece]]:
-    return [pieces[first : first + BATCH] for first in range(0, len(pieces), BATCH)]
+def _batches(items: list[DiskItem]) -> list[list[DiskItem]]:
+    return [items[first : first + BATCH] for first in range(0, len(items), BATCH)]
 
 
 class Collector:
@@ -254,10 +254,10 @@ class Collector:
 
     async def _condemn_volume(self, orphan: Orphan) -> Verdict | None:
         generation = orphan.name.partition("/")[2]
-        there = [p for p in await self._finder.runtime.pieces([orphan.workspace_id]) if p.generation == generation]
+        there = [p for p in await self._finder.runtime.disk_items([orphan.workspace_id]) if p.generation == generation]
         async with self._lease.transaction() as c:
             w = await store.lock_facts(c, orphan.workspace_id)
-            verdicts = [rules.judge_piece(piece, w) for piece in there]
+            verdicts = [rules.judge_disk_item(item, w) for item in there]
             if not there or not all(verdict.orphan for verdict in verdicts):
                 await c.execute(sql.forget_orphans, orphan.kind, [orphan.name])
                 return None

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from codehub import ids
 from codehub.archives.model import DATA_NAME, META_SUFFIX
-from codehub.runtimes.base import Piece
+from codehub.runtimes.base import DiskItem
 from codehub.workspaces.model import Health, Observed, Operation
 from codehub.workspaces.rules import made_by
 
@@ -137,16 +137,16 @@ def judge_archive(stored: Stored, w: Facts | None, points: Points, keep_points: 
     return orphan(Rule.NEWER_POINTS)
 
 
-def judge_piece(piece: Piece, w: Facts | None) -> Verdict:
+def judge_disk_item(item: DiskItem, w: Facts | None) -> Verdict:
     if w is None:
         return orphan(Rule.NO_WORKSPACE)
     if w.destroyed:
         return orphan(Rule.WORKSPACE_PURGED)
-    if piece.generation in {w.volume_generation, ""}:
+    if item.generation in {w.volume_generation, ""}:
         return keep(Rule.HOME)
-    if w.operation is not Operation.NONE or w.health_status is Health.ERROR or made_by(w.op_id, piece.generation):
+    if w.operation is not Operation.NONE or w.health_status is Health.ERROR or made_by(w.op_id, item.generation):
         return keep(Rule.LAST_OPERATION)
-    if piece.kind == "unpacked":
+    if item.kind == "unpacked":
         return orphan(Rule.RESTORE_GIVEN_UP)
     return orphan(Rule.LATE_LEADER)
 

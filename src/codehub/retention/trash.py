@@ -71,8 +71,8 @@ class Trash:
         """Container, then volumes, each by the generation it has; then the archives, where they are ours to delete."""
         runtime, objects = self._finder.runtime, self._finder.objects
         await runtime.stop(id_, STOP_SECONDS)
-        for piece in await runtime.pieces([id_]):
-            await runtime.delete_volume(id_, piece.generation)
+        for item in await runtime.disk_items([id_]):
+            await runtime.delete_volume(id_, item.generation)
         if await ownership.owner(objects) in {None, await self._finder.platform()}:
             await archives.delete_all(objects, id_)
 

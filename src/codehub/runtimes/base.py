@@ -58,7 +58,7 @@ class Volume:
 
 
 @dataclass(frozen=True)
-class Piece:
+class DiskItem:
     """Something of a workspace that takes disk, as the garbage collection sees it."""
 
     workspace_id: str
@@ -188,7 +188,7 @@ class Runtime(Protocol):
         """Take this generation back as `made`: whoever still means to destroy the one in the trash finds it gone."""
         ...
 
-    async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
+    async def disk_items(self, ids: Collection[str] | None = None) -> Sequence[DiskItem]:
         """All that takes disk, of these workspaces or of whichever there are, known to anybody or not. Asked rarely."""
         ...
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from codehub.runtimes import launch, sandbox
 from codehub.runtimes.config import RuntimeConfig
-from codehub.runtimes.sandbox import Machine, Room
+from codehub.runtimes.sandbox import Machine, SandboxSpec
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, NAMESPACES, PLAIN, Spec
 from codehub.system.privileges import needed_trees
 
@@ -62,9 +62,9 @@ def _bubblewrap(config: RuntimeConfig, machine: Machine) -> Isolation:
         return Isolation(None, "bubblewrap is not installed")
     if setpriv is None:
         return Isolation(None, "setpriv (of util-linux) is not installed")
-    with _probe_room(config) as room:
-        options = sandbox.bubblewrap(program, sandbox.mounts(machine, room), room)
-        command = [*options, *sandbox.drop_rights(setpriv, room.uid), *_what_to_try()]
+    with _probe_sandbox(config) as box:
+        options = sandbox.bubblewrap(program, sandbox.mounts(machine, box), box)
+        command = [*options, *sandbox.drop_rights(setpriv, box.uid), *_what_to_try()]
         trouble = _try(command, b"")
     if trouble:
         return Isolation(None, f"bubblewrap does not work here: {trouble}")
@@ -72,20 +72,20 @@ def _bubblewrap(config: RuntimeConfig, machine: Machine) -> Isolation:
 
 
 def _namespaces(config: RuntimeConfig, machine: Machine) -> Isolation:
-    with _probe_room(config) as room:
+    with _probe_sandbox(config) as box:
         spec = Spec(
-            workspace_id=room.workspace_id,
+            workspace_id=box.workspace_id,
             isolation=NAMESPACES,
             command=_what_to_try(),
             environment={},
-            user=room.user,
-            directory=room.inside_home,
-            uid=room.uid,
-            gid=room.uid,
-            network=room.network,
-            mounts=sandbox.mounts(machine, room),
+            user=box.user,
+            directory=box.inside_home,
+            uid=box.uid,
+            gid=box.uid,
+            network=box.network,
+            mounts=sandbox.mounts(machine, box),
             bubblewrap=[],
-            home=room.home,
+            home=box.home,
             lock="",
             record="",
             exit_file="",
@@ -106,7 +106,7 @@ def _what_to_try() -> list[str]:
 
 
 @contextlib.contextmanager
-def _probe_room(config: RuntimeConfig) -> Iterator[Room]:
+def _probe_sandbox(config: RuntimeConfig) -> Iterator[SandboxSpec]:
     uid = config.uid_base if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="codehub-probe-") as name:
         folder = pathlib.Path(name)
@@ -114,10 +114,10 @@ def _probe_room(config: RuntimeConfig) -> Iterator[Room]:
             (folder / part).mkdir(mode=0o700)
         if uid is not None:
             os.chown(folder / "home", uid, uid)
-        room = Room("probe", "learner", uid, f"{name}/home", f"{name}/socket", f"{name}/etc")
-        for file, text in sandbox.etc_files(room, "127.0.0.1 localhost", 0, 0).items():
+        box = SandboxSpec("probe", "learner", uid, f"{name}/home", f"{name}/socket", f"{name}/etc")
+        for file, text in sandbox.etc_files(box, "127.0.0.1 localhost", 0, 0).items():
             (folder / "etc" / file).write_text(text)
-        yield room
+        yield box
 
 
 def _try(command: list[str], given: bytes) -> str:

@@ -31,7 +31,7 @@ DOOR = "hold.sock"
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkspacePaths:
     """One workspace."""
 
     root: pathlib.Path
@@ -111,11 +111,11 @@ class Layout:
         """Where `codehub ide install` puts IDEs."""
         return self.data_dir / "ide"
 
-    def of(self, workspace_id: str) -> Place:
+    def of(self, workspace_id: str) -> WorkspacePaths:
         """A malformed id is like an unknown one; it never becomes a path."""
         if not ids.is_label(workspace_id):
             raise NotFoundError(f"there is no workspace {workspace_id!r}")
-        return Place(
+        return WorkspacePaths(
             self.homes / workspace_id, self.running / f"{workspace_id}.json", self.sockets / _key(workspace_id)
         )
 

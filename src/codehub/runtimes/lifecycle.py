@@ -9,7 +9,7 @@ import subprocess
 
 from codehub.runtimes import cgroups, files, launch, records
 from codehub.runtimes.base import RuntimeFailureError, StartFailedError
-from codehub.runtimes.layout import Place
+from codehub.runtimes.layout import WorkspacePaths
 from codehub.runtimes.records import Running
 from codehub.runtimes.shepherd.spec import Spec
 from codehub.runtimes.threads import START, STOP, Threads
@@ -47,8 +47,8 @@ async def start(spec: Spec, threads: Threads) -> None:
         raise StartFailedError(trouble)
 
 
-async def stop(place: Place, grace_seconds: float, threads: Threads) -> None:
-    running = await threads.run(STOP, _wait_for_record, place)
+async def stop(paths: WorkspacePaths, grace_seconds: float, threads: Threads) -> None:
+    running = await threads.run(STOP, _wait_for_record, paths)
     if running is None:
         return
     if running.alive and grace_seconds > 0:
@@ -61,13 +61,13 @@ async def stop(place: Place, grace_seconds: float, threads: Threads) -> None:
     if not await gone(running.shepherd, KILL_SECONDS):
         running.shepherd.signal(signal.SIGKILL)
         await gone(running.shepherd, KILL_SECONDS)
-    await threads.run(STOP, clear_up, place, running)
+    await threads.run(STOP, clear_up, paths, running)
 
 
-def _wait_for_record(place: Place) -> Running | None:
+def _wait_for_record(paths: WorkspacePaths) -> Running | None:
     """A start that is under way has the lock, but no record yet: wait until there is one or the other."""
-    return records.read(place) or (
-        files.wait_for(lambda: records.read(place), unless=lambda: files.is_free(place.lock), seconds=BEGINNING_SECONDS)
+    return records.read(paths) or (
+        files.wait_for(lambda: records.read(paths), unless=lambda: files.is_free(paths.lock), seconds=BEGINNING_SECONDS)
     )
 
 
@@ -94,15 +94,15 @@ async def gone(who: Identity, seconds: float) -> bool:
         os.close(fd)
 
 
-def clear_up(place: Place, running: Running) -> None:
+def clear_up(paths: WorkspacePaths, running: Running) -> None:
     """What a shepherd does at its end, for one that could not."""
     if running.alive:
         return
-    with contextlib.suppress(RuntimeFailureError), files.locked(place.lock):
-        if not place.record.exists() or records.read(place) != running:
+    with contextlib.suppress(RuntimeFailureError), files.locked(paths.lock):
+        if not paths.record.exists() or records.read(paths) != running:
             return  # it did
-        if not place.exit_file.exists():
-            files.write_whole(place.exit_file, json.dumps({"code": None, "at": running.started_at.timestamp()}))
+        if not paths.exit_file.exists():
+            files.write_whole(paths.exit_file, json.dumps({"code": None, "at": running.started_at.timestamp()}))
         cgroups.remove(running.groups)
-        files.remove_tree(place.socket_dir)
-        place.record.unlink(missing_ok=True)
+        files.remove_tree(paths.socket_dir)
+        paths.record.unlink(missing_ok=True)

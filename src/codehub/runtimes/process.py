@@ -30,11 +30,11 @@ from codehub.runtimes import (
 )
 from codehub.runtimes.base import (
     Container,
+    DiskItem,
     ExecResult,
     Exit,
     Found,
     IsolationUnavailableError,
-    Piece,
     RuntimeFailureError,
     Source,
     StartFailedError,
@@ -43,10 +43,10 @@ from codehub.runtimes.base import (
 )
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.isolation import Isolation
-from codehub.runtimes.layout import Layout, Place
+from codehub.runtimes.layout import Layout, WorkspacePaths
 from codehub.runtimes.network import ways
 from codehub.runtimes.records import Running
-from codehub.runtimes.sandbox import Room
+from codehub.runtimes.sandbox import SandboxSpec
 from codehub.runtimes.shepherd.spec import PLAIN
 from codehub.runtimes.threads import DELETE, MOVE, OBSERVE, START, Threads
 from codehub.runtimes.volumes import Meta, Volumes
@@ -72,7 +72,7 @@ class ProcessRuntime:
         self._threads = Threads()
         self._node: str | None = None
         self._volumes = Volumes(self._layout, config.uid_base if self._as_root else None)
-        self._setting: workload.Setting | None = None
+        self._host: workload.HostContext | None = None
         self._groups: cgroups.Groups | None = None
 
     @property
@@ -96,11 +96,11 @@ class ProcessRuntime:
 
     async def isolation(self) -> Isolation:
         """How workspaces are kept apart here; for `doctor`, and looked for before each start until there is a way."""
-        return (await self._look_around()).isolation
+        return (await self._host_context()).isolation
 
     async def way_out(self) -> ways.Way:
         """How workspaces leave networks of their own here; for `doctor`."""
-        return (await self._look_around()).way
+        return (await self._host_context()).way
 
     async def limits(self) -> cgroups.Groups:
         """Whether limits can be set here, and if not, why."""
@@ -158,35 +158,35 @@ class ProcessRuntime:
     async def unpark_volume(self, workspace_id: str, generation: str, made: str) -> None:
         await self._in_thread(MOVE, lambda: self._volumes.unpark(workspace_id, generation, made))
 
-    async def pieces(self, ids: Collection[str] | None = None) -> Sequence[Piece]:
-        return await self._threads.run(OBSERVE, self._volumes.pieces, ids)
+    async def disk_items(self, ids: Collection[str] | None = None) -> Sequence[DiskItem]:
+        return await self._threads.run(OBSERVE, self._volumes.disk_items, ids)
 
     async def start(self, workload_: Workload) -> None:
-        place = self._layout.of(workload_.workspace_id)
-        running = records.read(place)
+        paths = self._layout.of(workload_.workspace_id)
+        running = records.read(paths)
         if running and running.alive:
             return
         if running:
-            await self._threads.run(START, lifecycle.clear_up, place, running)
-        setting = self._as_far_as_trusted(await self._look_around(), workload_)
+            await self._threads.run(START, lifecycle.clear_up, paths, running)
+        host = self._as_far_as_trusted(await self._host_context(), workload_)
         process = workload.process_of(workload_)
         self._check_network(workload_, process)
         meta = await self._threads.run(START, self._volumes.meta, workload_.workspace_id)
         await self._threads.run(START, limits.require_space, self._config, self._layout.homes)
-        room = workload.room_of(workload_, process, place, meta.uid, setting)
-        spec = workload.spec_of(workload_, place, room, setting)
-        await self._in_thread(START, lambda: self._furnish(place, room))
+        box = workload.sandbox_of(workload_, process, paths, meta.uid, host)
+        spec = workload.spec_of(workload_, paths, box, host)
+        await self._in_thread(START, lambda: self._prepare(paths, box))
         allowed, found = limits.resolve(workload_.template.limits, self._config), await self.limits()
         groups = found.create(workload_.workspace_id, allowed)
-        alone = setting.isolation.kind != PLAIN and limits.counts_apart(meta.uid, os.uname().release)
+        alone = host.isolation.kind != PLAIN and limits.counts_apart(meta.uid, os.uname().release)
         shares = limits.shares(
             allowed,
             self._config,
-            place.home,
-            place.usage_file,
+            paths.home,
+            paths.usage_file,
             grouped=found.controllers,
             alone=alone,
-            filter_=limits.filter_of(process, setting.isolation.kind),
+            filter_=limits.filter_of(process, host.isolation.kind),
         )
         try:
             await lifecycle.start(dataclasses.replace(spec, groups=groups, shares=shares), self._threads)
@@ -198,14 +198,14 @@ class ProcessRuntime:
         await lifecycle.stop(self._layout.of(workspace_id), grace_seconds, self._threads)
 
     async def last_exit(self, workspace_id: str) -> Exit | None:
-        place = self._layout.of(workspace_id)
-        left = records.read(place)
+        paths = self._layout.of(workspace_id)
+        left = records.read(paths)
         if left and not left.alive:
             await lifecycle.gone(left.shepherd, WRITING_SECONDS)  # it is just writing down how that went
-        ended = records.read_exit(place.exit_file)
+        ended = records.read_exit(paths.exit_file)
         if ended is None and (left is None or left.alive):
             return None
-        tail = await self._threads.run(OBSERVE, logs.tail, place.log, EXIT_TAIL)
+        tail = await self._threads.run(OBSERVE, logs.tail, paths.log, EXIT_TAIL)
         code, at = ended or (None, None)
         return Exit(code, tail.decode(errors="replace"), at)
 
@@ -258,29 +258,29 @@ class ProcessRuntime:
         except OSError as e:
             raise RuntimeFailureError(f"{e.strerror}: {e.filename}") from e
 
-    async def _look_around(self) -> workload.Setting:
-        if self._setting is None or self._setting.isolation.kind is None:
-            self._setting = await self._threads.run(START, self._find_setting)
-        return self._setting
+    async def _host_context(self) -> workload.HostContext:
+        if self._host is None or self._host.isolation.kind is None:
+            self._host = await self._threads.run(START, self._find_host)
+        return self._host
 
-    def _find_setting(self) -> workload.Setting:
+    def _find_host(self) -> workload.HostContext:
         self._layout.prepare(as_root=self._as_root)
         machine = isolation.look(self._layout.data_dir, self._layout.sockets.parent)
         found = isolation.find(self._config, machine)
         way = ways.find(self._config)
-        return workload.Setting(self._layout.data_dir, self._config, self._account, found, machine, way)
+        return workload.HostContext(self._layout.data_dir, self._config, self._account, found, machine, way)
 
-    def _as_far_as_trusted(self, setting: workload.Setting, workload_: Workload) -> workload.Setting:
+    def _as_far_as_trusted(self, host: workload.HostContext, workload_: Workload) -> workload.HostContext:
         """Where nothing keeps workspaces apart an admin may run one: they can read everything anyway. Others may not.
 
         What an operator insists on (bubblewrap, namespaces) is insisted on for everybody.
         """
-        if setting.isolation.kind is not None:
-            return setting
+        if host.isolation.kind is not None:
+            return host
         if workload_.trusted and self._config.isolation == AUTO:
-            return dataclasses.replace(setting, isolation=Isolation(PLAIN, setting.isolation.reason))
+            return dataclasses.replace(host, isolation=Isolation(PLAIN, host.isolation.reason))
         raise IsolationUnavailableError(
-            f"nothing can keep workspaces apart here, so only admins may start one ({setting.isolation.reason}). "
+            f"nothing can keep workspaces apart here, so only admins may start one ({host.isolation.reason}). "
             "Ask your admin to install bubblewrap, to allow user namespaces, or, where everybody may read everything, "
             "to set CODEHUB_ISOLATION=none"
         )
@@ -294,21 +294,21 @@ class ProcessRuntime:
                 "Ask your admin for another kind, or to set CODEHUB_NETWORK_HOST_FOR=everybody"
             )
 
-    def _furnish(self, place: Place, room: Room) -> None:
+    def _prepare(self, paths: WorkspacePaths, box: SandboxSpec) -> None:
         """What lies ready before a start, and may be written again at any time."""
-        place.etc.mkdir(mode=0o755, exist_ok=True)
-        uid = os.getuid() if room.uid is None else room.uid
-        gid = os.getgid() if room.uid is None else room.uid
+        paths.etc.mkdir(mode=0o755, exist_ok=True)
+        uid = os.getuid() if box.uid is None else box.uid
+        gid = os.getgid() if box.uid is None else box.uid
         hosts = files.text_of("/etc/hosts") or "127.0.0.1 localhost\n::1 localhost"
         folders = programs.folders(self._layout.data_dir)
         for name, text in sandbox.etc_files(
-            room, hosts, uid, gid, profile=files.text_of("/etc/profile"), folders=folders
+            box, hosts, uid, gid, profile=files.text_of("/etc/profile"), folders=folders
         ).items():
-            files.write_whole(place.etc / name, text, 0o644)
-        place.log.mkdir(mode=0o700, exist_ok=True)
+            files.write_whole(paths.etc / name, text, 0o644)
+        paths.log.mkdir(mode=0o700, exist_ok=True)
         if self._account:  # the API shows logs, and is not root
-            os.chown(place.log, 0, self._account.gid)
-            place.log.chmod(0o2750)
+            os.chown(paths.log, 0, self._account.gid)
+            paths.log.chmod(0o2750)
 
 
 async def _answers(running: Running) -> bool:

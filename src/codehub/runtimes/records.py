@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from codehub import ids
 from codehub.runtimes import files
 from codehub.runtimes.base import Address, Container, Found, UnreadableError
-from codehub.runtimes.layout import Layout, Place
+from codehub.runtimes.layout import Layout, WorkspacePaths
 from codehub.runtimes.shepherd.spec import HOST_NETWORK
 from codehub.system.processes import Identity
 
@@ -42,15 +42,15 @@ class Running:
         return Container(self.workspace_id, f"{first.pid}-{first.started}-{first.boot}", self.address, self.started_at)
 
 
-def read(place: Place) -> Running | None:
+def read(paths: WorkspacePaths) -> Running | None:
     """Its record. One that cannot be read counts only while the lock is held: then something of it runs."""
     try:
-        return _read(place.record)
+        return _read(paths.record)
     except (OSError, ValueError, TypeError, KeyError) as e:
         files.raise_if_exhausted(e)
-        if files.is_free(place.lock):
+        if files.is_free(paths.lock):
             return None
-        raise UnreadableError(f"it runs, but its record {place.record.name} cannot be read: {e}") from e
+        raise UnreadableError(f"it runs, but its record {paths.record.name} cannot be read: {e}") from e
 
 
 def _read(path: pathlib.Path) -> Running | None:

@@ -38,7 +38,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Room:
+class SandboxSpec:
     """What is one workspace's own."""
 
     workspace_id: str
@@ -58,16 +58,16 @@ class Room:
         return f"/home/{self.user}"
 
 
-def mounts(machine: Machine, room: Room) -> list[Mount]:
+def mounts(machine: Machine, box: SandboxSpec) -> list[Mount]:
     """In the order in which they are made: later ones lie on top."""
-    tmp = max(LEAST_TMP, room.tmp_bytes) if room.tmp_bytes else 0
+    tmp = max(LEAST_TMP, box.tmp_bytes) if box.tmp_bytes else 0
     shown = [path for path, target in machine.system if target is None]
     steps = [
         Mount("symlink", path, target) if target else Mount("read-only", path, path) for path, target in machine.system
     ]
-    ours = ["passwd", "group", "hosts", "hostname", "profile", *([] if room.resolv_conf is None else ["resolv.conf"])]
+    ours = ["passwd", "group", "hosts", "hostname", "profile", *([] if box.resolv_conf is None else ["resolv.conf"])]
     steps += [Mount("read-only", f"/etc/{name}", f"/etc/{name}") for name in machine.etc if name not in ours]
-    steps += [Mount("read-only", f"/etc/{name}", f"{room.etc}/{name}") for name in ours]
+    steps += [Mount("read-only", f"/etc/{name}", f"{box.etc}/{name}") for name in ours]
     steps += [
         Mount("proc", "/proc"),
         Mount("dev", "/dev"),
@@ -80,9 +80,9 @@ def mounts(machine: Machine, room: Room) -> list[Mount]:
     trees = [tree for tree in machine.trees if not _inside(tree, shown)]
     steps += [Mount("read-only", tree, tree) for tree in trees]
     steps += [Mount("hide", path) for path in machine.hidden if _inside(path, [*shown, *trees])]
-    steps += [Mount("read-only", path, path) for path in room.paths if not _inside(path, [*shown, *trees])]
-    steps += [Mount("read-only", DOOR_DIR, room.door_dir)] if room.door_dir else []
-    steps += [Mount("bind", SOCKET_DIR, room.socket_dir), Mount("bind", room.inside_home, room.home)]
+    steps += [Mount("read-only", path, path) for path in box.paths if not _inside(path, [*shown, *trees])]
+    steps += [Mount("read-only", DOOR_DIR, box.door_dir)] if box.door_dir else []
+    steps += [Mount("bind", SOCKET_DIR, box.socket_dir), Mount("bind", box.inside_home, box.home)]
     return list(dict.fromkeys(step for given in steps for step in [*_way_to(given), given]))
 
 
@@ -98,11 +98,11 @@ def _inside(path: str, trees: list[str]) -> bool:
     return any(path == tree or path.startswith(tree.rstrip("/") + "/") for tree in trees)
 
 
-def bubblewrap(program: str, steps: list[Mount], room: Room) -> list[str]:
+def bubblewrap(program: str, steps: list[Mount], box: SandboxSpec) -> list[str]:
     """Program and options; descriptors and the command follow."""
     options = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
-    options += ["--unshare-net"] if room.network.private_network else []
-    options += ["--unshare-user"] if room.uid is None else []
+    options += ["--unshare-net"] if box.network.private_network else []
+    options += ["--unshare-user"] if box.uid is None else []
     for step in steps:
         options += _option(step)
     options += [
@@ -111,9 +111,9 @@ def bubblewrap(program: str, steps: list[Mount], room: Room) -> list[str]:
         "--remount-ro",
         "/",
         "--hostname",
-        room.workspace_id,
+        box.workspace_id,
         "--chdir",
-        room.inside_home,
+        box.inside_home,
     ]
     return [program, *options, "--new-session", "--die-with-parent"]
 
@@ -148,7 +148,7 @@ unset folder
 
 
 def etc_files(
-    room: Room, hosts: str, uid: int, gid: int, *, profile: str = "", folders: Sequence[str] = ()
+    box: SandboxSpec, hosts: str, uid: int, gid: int, *, profile: str = "", folders: Sequence[str] = ()
 ) -> dict[str, str]:
     """`whoami` and `hostname` work, and tell nothing about the machine's other users; commands of `folders` are found.
 
@@ -157,12 +157,12 @@ def etc_files(
     return {
         "profile": profile + PROFILE.format(folders=" ".join(map(shlex.quote, folders))),
         "passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-        f"{room.user}:x:{uid}:{gid}::{room.inside_home}:/bin/bash\n"
+        f"{box.user}:x:{uid}:{gid}::{box.inside_home}:/bin/bash\n"
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-        "group": f"root:x:0:\n{room.user}:x:{gid}:\nnogroup:x:65534:\n",
-        "hosts": f"{hosts.rstrip()}\n127.0.1.1 {room.workspace_id}\n",
-        "hostname": f"{room.workspace_id}\n",
-        **({} if room.resolv_conf is None else {"resolv.conf": room.resolv_conf}),
+        "group": f"root:x:0:\n{box.user}:x:{gid}:\nnogroup:x:65534:\n",
+        "hosts": f"{hosts.rstrip()}\n127.0.1.1 {box.workspace_id}\n",
+        "hostname": f"{box.workspace_id}\n",
+        **({} if box.resolv_conf is None else {"resolv.conf": box.resolv_conf}),
     }
 
 

@@ -20,7 +20,7 @@ from terminado.management import NamedTermManager
 from terminado.websocket import TermSocket
 
 STATIC = pathlib.Path(__file__).parent / "terminal_static"
-# How to recognise the two pieces among JupyterLab's: by what they must contain, not by names that change.
+# How to recognise the two scripts among JupyterLab's: by what they must contain, not by names that change.
 XTERM, FIT = b".Terminal=", b".FitAddon="
 LARGEST_PIECE = 1_000_000
 NAME = r"([a-z0-9-]{1,32})"
@@ -49,14 +49,14 @@ async def serve(path: str, base: str) -> None:
 
 
 def application(base: str, shells: NamedTermManager) -> tornado.web.Application:
-    xterm, fit = pieces()
+    xterm, fit = scripts()
     texts = {"xterm.js": xterm, "fit.js": fit}
     at = re.escape(base.rstrip("/"))
     return tornado.web.Application(
         [
             (rf"{at}/healthz", Healthy),
             (rf"{at}/ws/{NAME}", TermSocket, {"term_manager": shells}),
-            (rf"{at}/(xterm\.js|fit\.js)", Piece, {"texts": texts}),
+            (rf"{at}/(xterm\.js|fit\.js)", Script, {"texts": texts}),
             (rf"{at}/(.*)", tornado.web.StaticFileHandler, {"path": STATIC, "default_filename": "index.html"}),
         ],
         websocket_ping_interval=30,
@@ -64,7 +64,7 @@ def application(base: str, shells: NamedTermManager) -> tornado.web.Application:
     )
 
 
-def pieces() -> tuple[bytes, bytes]:
+def scripts() -> tuple[bytes, bytes]:
     """The files of JupyterLab's pages that hold xterm.js and its fitting add-on, and nothing else."""
     found = find_spec("jupyterlab")
     if found is None or found.origin is None:
@@ -85,7 +85,7 @@ class Healthy(tornado.web.RequestHandler):
         self.write("ok\n")
 
 
-class Piece(tornado.web.RequestHandler):
+class Script(tornado.web.RequestHandler):
     def initialize(self, texts: dict[str, bytes]) -> None:
         self._texts = texts
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from codehub import ids
 from codehub.runtimes import files, records, uids
-from codehub.runtimes.base import Found, Piece, RuntimeFailureError, UnreadableError, Volume
-from codehub.runtimes.layout import Layout, Place
+from codehub.runtimes.base import DiskItem, Found, RuntimeFailureError, UnreadableError, Volume
+from codehub.runtimes.layout import Layout, WorkspacePaths
 
 META = "meta.json"
 
@@ -43,12 +43,12 @@ def read(folder: pathlib.Path) -> Meta | None:
 
 
 @contextlib.contextmanager
-def held(place: Place) -> Iterator[None]:
+def held(paths: WorkspacePaths) -> Iterator[None]:
     """Hold a workspace that does not run: while it does, its shepherd has the lock, and waiting would not help."""
-    running = records.read(place)
+    running = records.read(paths)
     if running and running.alive:
         raise RuntimeFailureError("the workspace is running")
-    with files.locked(place.lock):
+    with files.locked(paths.lock):
         yield
 
 
@@ -68,8 +68,8 @@ class Volumes:
         return found
 
     def _look(self, workspace_id: str) -> Volume | None:
-        place = self._layout.of(workspace_id)
-        here, parked = read(place.volume), read(place.parked)
+        paths = self._layout.of(workspace_id)
+        here, parked = read(paths.volume), read(paths.parked)
         if here:
             return Volume(
                 workspace_id,
@@ -88,36 +88,36 @@ class Volumes:
         return meta
 
     def create(self, workspace_id: str, generation: str) -> None:
-        place = self._layout.of(workspace_id)
-        if read(place.volume):
+        paths = self._layout.of(workspace_id)
+        if read(paths.volume):
             return  # also when it runs
-        with held(place):
-            if read(place.volume):
+        with held(paths):
+            if read(paths.volume):
                 return
-            fresh = place.root / f"new-{secrets.token_hex(8)}"
+            fresh = paths.root / f"new-{secrets.token_hex(8)}"
             fresh.mkdir(mode=0o711)
             (fresh / "home").mkdir(mode=0o700)
-            self._swap_in(place, fresh, generation, None)
+            self._swap_in(paths, fresh, generation, None)
 
     def place(self, workspace_id: str, generation: str, staged: pathlib.Path, restored_from: str) -> None:
-        place = self._layout.of(workspace_id)
-        with held(place):
-            if there := read(place.volume):
+        paths = self._layout.of(workspace_id)
+        with held(paths):
+            if there := read(paths.volume):
                 if (there.generation, there.restored_from) == (generation, restored_from):
                     return
                 raise RuntimeFailureError(f"there is a volume already, of generation {there.generation}")
-            fresh = place.placing(generation)
+            fresh = paths.placing(generation)
             fresh.mkdir(mode=0o711, exist_ok=True)
             if staged.is_dir():
                 staged.replace(fresh / "home")
             elif not (fresh / "home").is_dir():
                 raise RuntimeFailureError("nothing was unpacked to swap in")
-            self._swap_in(place, fresh, generation, restored_from)
-            for left in (*place.root.glob("staging-*"), *place.root.glob("placing-*")):
+            self._swap_in(paths, fresh, generation, restored_from)
+            for left in (*paths.root.glob("staging-*"), *paths.root.glob("placing-*")):
                 files.remove_tree(left)  # of restores that were given up
 
-    def _swap_in(self, place: Place, fresh: pathlib.Path, generation: str, restored_from: str | None) -> None:
-        place.root.chmod(0o711)  # its user passes through to the home
+    def _swap_in(self, paths: WorkspacePaths, fresh: pathlib.Path, generation: str, restored_from: str | None) -> None:
+        paths.root.chmod(0o711)  # its user passes through to the home
         fresh.chmod(0o711)
         uid = None
         if self._uid_base is not None:
@@ -125,16 +125,16 @@ class Volumes:
             files.give_tree(fresh / "home", uid, uid)
         (fresh / "home").chmod(0o700)
         files.write_whole(fresh / META, Meta(generation, restored_from, uid).dumps())
-        _rename(fresh, place.volume)
-        self._sweep(place)
+        _rename(fresh, paths.volume)
+        self._sweep(paths)
 
     def staging(self, workspace_id: str, generation: str) -> pathlib.Path:
         """Only renames what is left over, and so does not block; the next verb removes it."""
-        place = self._layout.of(workspace_id)
-        place.root.mkdir(mode=0o711, exist_ok=True)
-        for left in (place.staging(generation), place.placing(generation)):
-            _discard(place, left)
-        staged = place.staging(generation)
+        paths = self._layout.of(workspace_id)
+        paths.root.mkdir(mode=0o711, exist_ok=True)
+        for left in (paths.staging(generation), paths.placing(generation)):
+            _discard(paths, left)
+        staged = paths.staging(generation)
         staged.mkdir(mode=0o700)
         if self._uid_base is not None:  # whoever unpacks gives everything to this user at once
             uid = uids.allocate(self._layout.root / "counter", self._uid_base)
@@ -143,11 +143,11 @@ class Volumes:
 
     def home(self, workspace_id: str, generation: str) -> tuple[pathlib.Path, bool]:
         """Where this generation's files are, and whether it is parked."""
-        place = self._layout.of(workspace_id)
-        for folder in (place.volume, place.parked):
+        paths = self._layout.of(workspace_id)
+        for folder in (paths.volume, paths.parked):
             meta = read(folder)
             if meta and meta.generation == generation:
-                return folder / "home", folder == place.parked
+                return folder / "home", folder == paths.parked
         raise RuntimeFailureError(f"the workspace has no volume of generation {generation}")
 
     def is_there(self, workspace_id: str, generation: str, restored_from: str) -> bool:
@@ -155,59 +155,61 @@ class Volumes:
         return there is not None and (there.generation, there.restored_from) == (generation, restored_from)
 
     def delete(self, workspace_id: str, generation: str) -> None:
-        place = self._layout.of(workspace_id)
+        paths = self._layout.of(workspace_id)
         # A rest alone is what a deletion leaves that was cut short: it is finished, whatever its generation was.
-        there = {piece.generation for piece in self._pieces_of(workspace_id) if piece.kind != "rest"}
-        if not place.root.exists() or (there and generation not in there):
+        there = {item.generation for item in self._disk_items_of(workspace_id) if item.kind != "rest"}
+        if not paths.root.exists() or (there and generation not in there):
             return
-        with held(place):
-            for folder in (place.staging(generation), place.placing(generation)) if generation else ():
-                _discard(place, folder)
-            self._destroy(place, generation)
+        with held(paths):
+            for folder in (paths.staging(generation), paths.placing(generation)) if generation else ():
+                _discard(paths, folder)
+            self._destroy(paths, generation)
 
-    def _destroy(self, place: Place, generation: str) -> None:
-        for folder in (place.volume, place.parked):
+    def _destroy(self, paths: WorkspacePaths, generation: str) -> None:
+        for folder in (paths.volume, paths.parked):
             if _generation(folder) == generation:
-                _discard(place, folder)
-        self._sweep(place)
-        if not (place.volume.exists() or place.parked.exists()):
-            self._remove_rest(place)
+                _discard(paths, folder)
+        self._sweep(paths)
+        if not (paths.volume.exists() or paths.parked.exists()):
+            self._remove_rest(paths)
 
-    def pieces(self, ids_: Collection[str] | None) -> list[Piece]:
+    def disk_items(self, ids_: Collection[str] | None) -> list[DiskItem]:
         if ids_ is None:
             ids_ = [folder.name for folder in _listing(self._layout.homes) if ids.is_label(folder.name)]
-        return [piece for id_ in ids_ for piece in self._pieces_of(id_)]
+        return [item for id_ in ids_ for item in self._disk_items_of(id_)]
 
-    def _pieces_of(self, workspace_id: str) -> list[Piece]:
-        place = self._layout.of(workspace_id)
+    def _disk_items_of(self, workspace_id: str) -> list[DiskItem]:
+        paths = self._layout.of(workspace_id)
         found = [
-            Piece(workspace_id, generation, folder.name if generation else "unreadable")
-            for folder in (place.volume, place.parked)
+            DiskItem(workspace_id, generation, folder.name if generation else "unreadable")
+            for folder in (paths.volume, paths.parked)
             if (generation := _generation(folder)) is not None
         ]
-        names = [folder.name for folder in _listing(place.root)]
+        names = [folder.name for folder in _listing(paths.root)]
         for name in names:
             kind, _, generation = name.partition("-")
             if kind in {"staging", "placing"}:
-                found.append(Piece(workspace_id, generation, "unpacked"))
+                found.append(DiskItem(workspace_id, generation, "unpacked"))
         if not found and names:
-            found.append(Piece(workspace_id, "", "rest"))
+            found.append(DiskItem(workspace_id, "", "rest"))
         return found
 
     def park(self, workspace_id: str, generation: str) -> None:
-        place = self._layout.of(workspace_id)
-        self._move(place, generation, place.volume, place.parked, generation)
+        paths = self._layout.of(workspace_id)
+        self._move(paths, generation, paths.volume, paths.parked, generation)
 
     def unpark(self, workspace_id: str, generation: str, made: str) -> None:
-        place = self._layout.of(workspace_id)
-        self._move(place, generation, place.parked, place.volume, made)
+        paths = self._layout.of(workspace_id)
+        self._move(paths, generation, paths.parked, paths.volume, made)
 
-    def _move(self, place: Place, generation: str, source: pathlib.Path, target: pathlib.Path, made: str) -> None:
+    def _move(
+        self, paths: WorkspacePaths, generation: str, source: pathlib.Path, target: pathlib.Path, made: str
+    ) -> None:
         """Renamed inside first and then as a whole: killed in between, it lies in the trash under its new name."""
         found = read(source)
         if found is None or found.generation not in {generation, made}:
             return
-        with held(place):
+        with held(paths):
             meta = read(source)
             if meta is None or meta.generation not in {generation, made}:
                 return
@@ -217,21 +219,21 @@ class Volumes:
                 files.write_whole(source / META, dataclasses.replace(meta, generation=made).dumps())
             _rename(source, target)
 
-    def _sweep(self, place: Place) -> None:
+    def _sweep(self, paths: WorkspacePaths) -> None:
         """What is of no use to anybody: discarded, or half made by a call that was killed (we hold the lock)."""
         for pattern in ("gone-*", "new-*"):
-            for left in place.root.glob(pattern):
+            for left in paths.root.glob(pattern):
                 files.remove_tree(left)
 
-    def _remove_rest(self, place: Place) -> None:
+    def _remove_rest(self, paths: WorkspacePaths) -> None:
         """After the last volume: logs and the folder itself, the lock last, because it is what keeps others away."""
-        if any(place.root.glob("staging-*")) or any(place.root.glob("placing-*")):
+        if any(paths.root.glob("staging-*")) or any(paths.root.glob("placing-*")):
             return  # a restore is under way
-        for left in (place.log, place.etc, place.exit_file, place.usage_file, place.socket_dir):
+        for left in (paths.log, paths.etc, paths.exit_file, paths.usage_file, paths.socket_dir):
             files.remove_tree(left)
-        place.lock.unlink(missing_ok=True)
+        paths.lock.unlink(missing_ok=True)
         try:
-            place.root.rmdir()
+            paths.root.rmdir()
         except OSError as e:
             if e.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
                 raise
@@ -246,9 +248,9 @@ def _generation(folder: pathlib.Path) -> str | None:
     return meta.generation if meta else None
 
 
-def _discard(place: Place, folder: pathlib.Path) -> None:
+def _discard(paths: WorkspacePaths, folder: pathlib.Path) -> None:
     try:
-        folder.replace(place.root / f"gone-{secrets.token_hex(8)}")
+        folder.replace(paths.root / f"gone-{secrets.token_hex(8)}")
     except FileNotFoundError:
         return
 

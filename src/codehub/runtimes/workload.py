@@ -8,9 +8,9 @@ from codehub.runtimes import launch, limits, sandbox
 from codehub.runtimes.base import ImageNotFoundError, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.isolation import Isolation
-from codehub.runtimes.layout import DOOR, SOCKET, Layout, Place
+from codehub.runtimes.layout import DOOR, SOCKET, Layout, WorkspacePaths
 from codehub.runtimes.network import ways
-from codehub.runtimes.sandbox import Machine, Room
+from codehub.runtimes.sandbox import Machine, SandboxSpec
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, HOST_NETWORK, NO_NETWORK, PLAIN, NetworkSpec, Spec
 from codehub.system.privileges import Account
 from codehub.templates import programs
@@ -21,7 +21,7 @@ INSIDE_PORT = 8080  # always free: the network namespace is the workspace's own
 
 
 @dataclass(frozen=True)
-class Setting:
+class HostContext:
     """What is the same for all workspaces of this machine."""
 
     data_dir: pathlib.Path
@@ -32,28 +32,30 @@ class Setting:
     way: ways.Way  # out of a network of one's own
 
 
-def room_of(workload: Workload, process: ProcessSpec, place: Place, uid: int | None, setting: Setting) -> Room:
-    network = network_of(process, setting)
-    ide, door = setting.data_dir / "ide", Layout(setting.data_dir).door.parent
-    return Room(
+def sandbox_of(
+    workload: Workload, process: ProcessSpec, paths: WorkspacePaths, uid: int | None, host: HostContext
+) -> SandboxSpec:
+    network = network_of(process, host)
+    ide, door = host.data_dir / "ide", Layout(host.data_dir).door.parent
+    return SandboxSpec(
         workspace_id=workload.workspace_id,
         user=sandbox.user_name(workload.owner),
         uid=uid,
-        home=str(place.home),
-        socket_dir=str(place.socket_dir),
-        etc=str(place.etc),
+        home=str(paths.home),
+        socket_dir=str(paths.socket_dir),
+        etc=str(paths.etc),
         network=network,
-        resolv_conf=ways.resolv_conf(network.kind, setting.way),
+        resolv_conf=ways.resolv_conf(network.kind, host.way),
         door_dir=str(door) if door.is_dir() else "",
-        tmp_bytes=limits.resolve(workload.template.limits, setting.config).tmp_bytes,
+        tmp_bytes=limits.resolve(workload.template.limits, host.config).tmp_bytes,
         paths=(*process.paths, *([str(ide)] if ide.is_dir() else [])),
     )
 
 
-def network_of(process: ProcessSpec, setting: Setting) -> NetworkSpec:
-    if setting.isolation.kind == PLAIN:
+def network_of(process: ProcessSpec, host: HostContext) -> NetworkSpec:
+    if host.isolation.kind == PLAIN:
         return NetworkSpec(HOST_NETWORK)
-    network = ways.of(process, setting.config, setting.way)
+    network = ways.of(process, host.config, host.way)
     if network.kind == HOST_NETWORK and uses_port(process.command):
         return NetworkSpec(NO_NETWORK)  # its port is reached by others on this machine otherwise
     return network
@@ -74,57 +76,57 @@ def basic_environment(workspace_id: str, user: str, home: str, data_dir: pathlib
     }
 
 
-def home_of(room: Room, setting: Setting) -> str:
+def home_of(box: SandboxSpec, host: HostContext) -> str:
     """The home's path as the workspace knows it."""
-    return room.home if setting.isolation.kind == PLAIN else room.inside_home
+    return box.home if host.isolation.kind == PLAIN else box.inside_home
 
 
-def spec_of(workload: Workload, place: Place, room: Room, setting: Setting) -> Spec:
+def spec_of(workload: Workload, paths: WorkspacePaths, box: SandboxSpec, host: HostContext) -> Spec:
     process = process_of(workload)
-    plain = setting.isolation.kind == PLAIN
-    home = home_of(room, setting)
+    plain = host.isolation.kind == PLAIN
+    home = home_of(box, host)
     values = {
-        "socket": str(place.socket) if plain else f"{sandbox.SOCKET_DIR}/{SOCKET}",
+        "socket": str(paths.socket) if plain else f"{sandbox.SOCKET_DIR}/{SOCKET}",
         "port": str(_free_port() if plain else INSIDE_PORT),
         "home": home,
         "base_path": workload.base_path,
         "workspace_id": workload.workspace_id,
     }
-    steps = [] if plain else sandbox.mounts(setting.machine, room)
+    steps = [] if plain else sandbox.mounts(host.machine, box)
     return Spec(
         workspace_id=workload.workspace_id,
-        isolation=setting.isolation.kind or "",
-        command=_command(process, values, room, setting),
+        isolation=host.isolation.kind or "",
+        command=_command(process, values, box, host),
         environment={
-            **basic_environment(room.workspace_id, room.user, home, setting.data_dir, room.network.kind),
+            **basic_environment(box.workspace_id, box.user, home, host.data_dir, box.network.kind),
             **{name: expand(value, values) for name, value in process.env.items()},
-            **_door(room, plain=plain),
+            **_door(box, plain=plain),
             **workload.environment,
         },
-        user=room.user,
+        user=box.user,
         directory=home,
-        uid=room.uid,
-        gid=room.uid,
-        network=room.network,
+        uid=box.uid,
+        gid=box.uid,
+        network=box.network,
         mounts=steps,
-        bubblewrap=sandbox.bubblewrap(setting.isolation.program, steps, room),
-        home=str(place.home),
-        lock=str(place.lock),
-        record=str(place.record),
-        exit_file=str(place.exit_file),
-        socket_dir=str(place.socket_dir),
-        socket_gid=setting.account.gid if setting.account else None,
-        log_dir=str(place.log),
-        log_max_bytes=setting.config.log_max_bytes,
-        address={"socket": str(place.socket)},
+        bubblewrap=sandbox.bubblewrap(host.isolation.program, steps, box),
+        home=str(paths.home),
+        lock=str(paths.lock),
+        record=str(paths.record),
+        exit_file=str(paths.exit_file),
+        socket_dir=str(paths.socket_dir),
+        socket_gid=host.account.gid if host.account else None,
+        log_dir=str(paths.log),
+        log_max_bytes=host.config.log_max_bytes,
+        address={"socket": str(paths.socket)},
         ready=("" if workload.template.strip_prefix else f"/w/{workload.workspace_id}") + workload.template.ready,
     )
 
 
-def _door(room: Room, *, plain: bool) -> dict[str, str]:
+def _door(box: SandboxSpec, *, plain: bool) -> dict[str, str]:
     """Where the platform listens for what comes from inside."""
-    folder = room.door_dir if plain else sandbox.DOOR_DIR
-    return {"CODEHUB_HOLD_SOCKET": f"{folder}/{DOOR}"} if room.door_dir else {}
+    folder = box.door_dir if plain else sandbox.DOOR_DIR
+    return {"CODEHUB_HOLD_SOCKET": f"{folder}/{DOOR}"} if box.door_dir else {}
 
 
 def process_of(workload: Workload) -> ProcessSpec:
@@ -133,16 +135,16 @@ def process_of(workload: Workload) -> ProcessSpec:
     return workload.template.process
 
 
-def _command(process: ProcessSpec, values: dict[str, str], room: Room, setting: Setting) -> list[str]:
+def _command(process: ProcessSpec, values: dict[str, str], box: SandboxSpec, host: HostContext) -> list[str]:
     words = [expand(word, values) for word in process.command]
-    command = programs.command(words, setting.data_dir)
+    command = programs.command(words, host.data_dir)
     if command is None:
         raise ImageNotFoundError(f"{words[0]} is not installed on this machine")
     if uses_port(process.command):
         command = [*launch.helper("relay", values["socket"], values["port"]), *command]
-    if setting.isolation.kind == BUBBLEWRAP:
-        setpriv = programs.find("setpriv", setting.data_dir) or "/usr/bin/setpriv"
-        command = [*sandbox.drop_rights(setpriv, room.uid), *command]
+    if host.isolation.kind == BUBBLEWRAP:
+        setpriv = programs.find("setpriv", host.data_dir) or "/usr/bin/setpriv"
+        command = [*sandbox.drop_rights(setpriv, box.uid), *command]
     return command
 
 

@@ -13,7 +13,7 @@ from codehub.runtimes.shepherd import measuring
 from codehub.runtimes.shepherd import share_rules as rules
 from codehub.runtimes.shepherd.measuring import Measuring
 from codehub.runtimes.shepherd.members import Members
-from codehub.runtimes.shepherd.share_rules import Level, Reach, Room, Sample
+from codehub.runtimes.shepherd.share_rules import DiskAmount, Level, Reach, Sample
 from codehub.runtimes.shepherd.shares import Shares
 from codehub.runtimes.shepherd.writers import Writers
 from codehub.system.kernel import now_seconds
@@ -27,17 +27,17 @@ Say = Callable[[str], None]
 class DiskWatch:
     def __init__(self, shares: Shares, folders: list[str], members: Members, say: Say) -> None:
         self._shares = shares
-        self._limit = Room(shares.disk_bytes, shares.disk_files)
-        self._reserve = Room(shares.reserve_bytes, shares.reserve_files)
+        self._limit = DiskAmount(shares.disk_bytes, shares.disk_files)
+        self._reserve = DiskAmount(shares.reserve_bytes, shares.reserve_files)
         found = _file_systems(folders)
         self._places, self._devices = list(found.values()), set(found)
         self._members = members
         self._say = say
         self._measuring = Measuring(folders)
-        self._used: Room | None = None  # at the last measurement
-        self._least = Room(0, 0)  # the smallest it was while it was too large
-        self._gone = Room(0, 0)  # from the file system since the latest measurement began
-        self._gone_before = Room(0, 0)  # while one is under way: between its begin and that of the one before
+        self._used: DiskAmount | None = None  # at the last measurement
+        self._least = DiskAmount(0, 0)  # the smallest it was while it was too large
+        self._gone = DiskAmount(0, 0)  # from the file system since the latest measurement began
+        self._gone_before = DiskAmount(0, 0)  # while one is under way: between its begin and that of the one before
         self._writers = Writers(members)
         self._free = _free(self._places)
         self._before: dict[int, Sample] = {}
@@ -56,27 +56,27 @@ class DiskWatch:
     def look(self) -> float:
         """Seconds until the next look."""
         free = _free(self._places)
-        gone = Room(max(0, self._free.bytes - free.bytes), max(0, self._free.files - free.files))
+        gone = DiskAmount(max(0, self._free.bytes - free.bytes), max(0, self._free.files - free.files))
         self._gone = _sum(self._gone, gone)
         self._free = free
         level = rules.level(free, self._reserve)
         self._suspect()
         self._measure(level)
-        if level and rules.grew(Room(0, 0), gone):
+        if level and rules.grew(DiskAmount(0, 0), gone):
             self._defend(level)
         elif not level:
             self._before = {}
         self._search(level)
         return self._pause(free)
 
-    def _pause(self, free: Room) -> float:
+    def _pause(self, free: DiskAmount) -> float:
         pause = rules.pause(free, self._reserve)
         home = rules.pause_of_home(self._at_most(), self._limit)
         return min(pause, measuring.PAUSE if self._measuring.under_way else home)
 
-    def _at_most(self) -> Room:
+    def _at_most(self) -> DiskAmount:
         """The home, should everything that went from the file system have gone there."""
-        return _sum(self._used or Room(0, 0), self._gone_before, self._gone)
+        return _sum(self._used or DiskAmount(0, 0), self._gone_before, self._gone)
 
     def _suspect(self) -> None:
         """Who writes is looked at before the home's size is known: by then they could be done."""
@@ -84,7 +84,7 @@ class DiskWatch:
             self._writers.calm()
             return
         gone = _sum(self._gone_before, self._gone)
-        if paused := self._writers.look(self._used or Room(0, 0), gone, self._limit):
+        if paused := self._writers.look(self._used or DiskAmount(0, 0), gone, self._limit):
             self._say(f"{_processes(paused)} made to wait: the home is measured, for it may be at its limit")
 
     def _measure(self, level: Level) -> None:
@@ -93,15 +93,15 @@ class DiskWatch:
             return
         urgent = self._writers.waiting or (self._writers.active and rules.beyond(self._at_most(), self._limit))
         if self._measuring.rested(urgent=urgent) and self._due(level, now_seconds()):
-            self._gone_before, self._gone = _sum(self._gone_before, self._gone), Room(0, 0)
+            self._gone_before, self._gone = _sum(self._gone_before, self._gone), DiskAmount(0, 0)
             self._writers.begin()
             self._measuring.begin()
 
     def _collect(self) -> None:
         if (used := self._measuring.result()) is not None:
             unnamed = self._members.unnamed(self._devices) if self._used else 0
-            self._gone_before = Room(0, 0)
-            self._measured(Room(used.bytes + unnamed, used.files))
+            self._gone_before = DiskAmount(0, 0)
+            self._measured(DiskAmount(used.bytes + unnamed, used.files))
             self._writers.measured()
         elif not self._measuring.under_way:  # it could not be done: the next one will
             self._writers.let_go()
@@ -109,14 +109,14 @@ class DiskWatch:
     def _due(self, level: Level, now: float) -> bool:
         if self._used is None:
             return True
-        if not rules.grew(Room(0, 0), self._gone):
+        if not rules.grew(DiskAmount(0, 0), self._gone):
             return bool(self._gone.bytes) and now - self._measured_at > ANYWAY_SECONDS
         # Its own share, its warning, or the file system: whichever could have been reached meanwhile.
         warned = "warning" in self._said
         reached = rules.beyond if warned else rules.close_to
         return bool(level) or reached(self._at_most(), self._limit) or now - self._measured_at > ANYWAY_SECONDS
 
-    def _measured(self, used: Room) -> None:
+    def _measured(self, used: DiskAmount) -> None:
         before, self._used, self._measured_at = self._used, used, now_seconds()
         self._write_down(used)
         if before is None:  # the first: what is there is let be, should it be too much already
@@ -124,7 +124,7 @@ class DiskWatch:
             before = used
         self._tell(used)
         if not rules.beyond(used, self._limit):
-            self._strikes, self._least = 0, Room(0, 0)
+            self._strikes, self._least = 0, DiskAmount(0, 0)
             return
         self._least = _smaller(self._least, used) if self._least.files else _smaller(used, before)
         if self._settling and not self._writers.waiting:
@@ -136,7 +136,7 @@ class DiskWatch:
         else:
             self._strikes = 0
 
-    def _tell(self, used: Room) -> None:
+    def _tell(self, used: DiskAmount) -> None:
         size = f"{used.bytes >> 20} MB in {used.files} files"
         limit = f"{self._limit.bytes >> 20} MB and {self._limit.files} files"
         if rules.beyond(used, self._limit):
@@ -209,7 +209,7 @@ class DiskWatch:
             self._say(f"{_processes(ended)} ended: {why}")
         return bool(ended)
 
-    def _write_down(self, used: Room) -> None:
+    def _write_down(self, used: DiskAmount) -> None:
         """For the next start. Not there, or half there: then it is measured anew."""
         if self._shares.usage_file:
             with contextlib.suppress(OSError), open(f"{self._shares.usage_file}.new", "w", encoding="ascii") as file:  # noqa: PTH123
@@ -222,12 +222,12 @@ def _processes(count: int) -> str:
     return f"{count} processes were" if count > 1 else "1 process was"
 
 
-def _sum(*rooms: Room) -> Room:
-    return Room(sum(room.bytes for room in rooms), sum(room.files for room in rooms))
+def _sum(*amounts: DiskAmount) -> DiskAmount:
+    return DiskAmount(sum(amount.bytes for amount in amounts), sum(amount.files for amount in amounts))
 
 
-def _smaller(one: Room, other: Room) -> Room:
-    return Room(min(one.bytes, other.bytes), min(one.files, other.files))
+def _smaller(one: DiskAmount, other: DiskAmount) -> DiskAmount:
+    return DiskAmount(min(one.bytes, other.bytes), min(one.files, other.files))
 
 
 def _file_systems(folders: list[str]) -> dict[int, str]:
@@ -239,13 +239,14 @@ def _file_systems(folders: list[str]) -> dict[int, str]:
     return found
 
 
-def _free(places: list[str]) -> Room:
+def _free(places: list[str]) -> DiskAmount:
     """Of the fullest. A file system that makes files as it goes names none: then there is nothing to run out of."""
-    rooms = []
+    amounts = []
     for place in places:
         with contextlib.suppress(OSError):
             found = os.statvfs(place)
-            rooms.append(Room(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else 1 << 40))
-    return Room(
-        min((room.bytes for room in rooms), default=1 << 60), min((room.files for room in rooms), default=1 << 40)
+            amounts.append(DiskAmount(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else 1 << 40))
+    return DiskAmount(
+        min((amount.bytes for amount in amounts), default=1 << 60),
+        min((amount.files for amount in amounts), default=1 << 40),
     )

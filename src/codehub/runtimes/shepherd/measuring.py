@@ -8,7 +8,7 @@ import contextlib
 import os
 from typing import NoReturn
 
-from codehub.runtimes.shepherd.share_rules import Room
+from codehub.runtimes.shepherd.share_rules import DiskAmount
 from codehub.system import kernel
 from codehub.system.kernel import now_seconds
 
@@ -48,7 +48,7 @@ class Measuring:
         os.close(writing)
         self._fd, self._text, self._began = reading, b"", now_seconds()
 
-    def result(self) -> Room | None:
+    def result(self) -> DiskAmount | None:
         """None while it is under way, and when it could not be done."""
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self._fd, 4096):
@@ -56,7 +56,7 @@ class Measuring:
             return self._end()
         return None
 
-    def _end(self) -> Room | None:
+    def _end(self) -> DiskAmount | None:
         os.close(self._fd)
         self._fd = -1
         now = now_seconds()
@@ -65,7 +65,7 @@ class Measuring:
             size, files = (int(line.split()[0]) for line in self._text.splitlines())
         except ValueError:
             return None
-        return Room(size, files)
+        return DiskAmount(size, files)
 
 
 def _become_du(folders: list[str], output: int) -> NoReturn:

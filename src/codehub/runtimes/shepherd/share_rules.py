@@ -44,7 +44,7 @@ class Reach(IntEnum):
 
 
 @dataclass(frozen=True)
-class Room:
+class DiskAmount:
     """Bytes and files: of a home what it takes, of a file system what is free."""
 
     bytes: int
@@ -60,7 +60,7 @@ class Sample:
     cpu_seconds: float
 
 
-def level(free: Room, reserve: Room) -> Level:
+def level(free: DiskAmount, reserve: DiskAmount) -> Level:
     return max(_level(free.bytes, reserve.bytes), _level(free.files, reserve.files))
 
 
@@ -72,17 +72,17 @@ def _level(free: int, reserve: int) -> Level:
     return Level.CRITICAL if free >= reserve // 4 else Level.LAST
 
 
-def pause(free: Room, reserve: Room) -> float:
+def pause(free: DiskAmount, reserve: DiskAmount) -> float:
     """Until the next look at the file system: half of the time in which the fastest could come to the reserve."""
     return max(SHORTEST_PAUSE, _soonest(reserve, free))
 
 
-def pause_of_home(used: Room, limit: Room) -> float:
+def pause_of_home(used: DiskAmount, limit: DiskAmount) -> float:
     """The same for a home and its limit; there it does not hurt to be a moment late."""
     return max(SHORTEST_PAUSE_OF_HOME, _soonest(used, limit))
 
 
-def _soonest(one: Room, other: Room) -> float:
+def _soonest(one: DiskAmount, other: DiskAmount) -> float:
     """Half of the time in which the fastest takes what is between two figures; 0 is none."""
     seconds = [LONGEST_PAUSE]
     if one.bytes and other.bytes:
@@ -92,9 +92,9 @@ def _soonest(one: Room, other: Room) -> float:
     return min(seconds)
 
 
-def allowed(limit: Room, used: Room, free: Room, reserve: Room) -> Room:
+def allowed(limit: DiskAmount, used: DiskAmount, free: DiskAmount, reserve: DiskAmount) -> DiskAmount:
     """A home may take what its limit says, and never more than half of what is there for all."""
-    return Room(
+    return DiskAmount(
         _allowed(limit.bytes, used.bytes, free.bytes - reserve.bytes),
         _allowed(limit.files, used.files, free.files - reserve.files) if free.files else limit.files,
     )
@@ -104,20 +104,20 @@ def _allowed(limit: int, used: int, spare: int) -> int:
     return min(limit, max(used, 0) + max(spare, 0) // 2) if limit else 0
 
 
-def beyond(used: Room, limit: Room) -> bool:
+def beyond(used: DiskAmount, limit: DiskAmount) -> bool:
     return bool((limit.bytes and used.bytes > limit.bytes) or (limit.files and used.files > limit.files))
 
 
-def close_to(used: Room, limit: Room) -> bool:
-    return beyond(used, Room(int(limit.bytes * WARN_SHARE), int(limit.files * WARN_SHARE)))
+def close_to(used: DiskAmount, limit: DiskAmount) -> bool:
+    return beyond(used, DiskAmount(int(limit.bytes * WARN_SHARE), int(limit.files * WARN_SHARE)))
 
 
-def grew(before: Room, after: Room) -> bool:
+def grew(before: DiskAmount, after: DiskAmount) -> bool:
     """By more than an editor that saves."""
     return after.bytes - before.bytes >= GROWN_BYTES or after.files - before.files >= GROWN_FILES
 
 
-def crept(least: Room, after: Room) -> bool:
+def crept(least: DiskAmount, after: DiskAmount) -> bool:
     """Slowly, but far, since it was smallest while it was too large."""
     return after.bytes - least.bytes >= GRACE_BYTES or after.files - least.files >= GRACE_FILES
 
@@ -136,12 +136,12 @@ def writers(before: Mapping[int, Sample], after: Mapping[int, Sample], least: in
     return {pid for pid, size in written(before, after).items() if size >= least}
 
 
-def overfills(used: Room, more: int, limit: Room) -> bool:
+def overfills(used: DiskAmount, more: int, limit: DiskAmount) -> bool:
     """Would so many bytes more be clearly too much? What an editor saves never is."""
     return bool(limit.bytes) and more >= GRACE_BYTES and used.bytes + more > limit.bytes + GRACE_BYTES
 
 
-def hoards(seconds: float, *, in_flight: bool, unsized: bool, elsewhere: int, reserve: Room) -> bool:
+def hoards(seconds: float, *, in_flight: bool, unsized: bool, elsewhere: int, reserve: DiskAmount) -> bool:
     """Below the reserve for so long: does it hold files that nobody can see?"""
     much = unsized and elsewhere >= reserve.bytes // HELD_PART
     return seconds >= HELD_SECONDS and (in_flight or much)

@@ -8,7 +8,7 @@ import signal
 
 from codehub.runtimes.shepherd import share_rules as rules
 from codehub.runtimes.shepherd.members import Members
-from codehub.runtimes.shepherd.share_rules import Room, Sample
+from codehub.runtimes.shepherd.share_rules import DiskAmount, Sample
 from codehub.system.kernel import now_seconds
 
 
@@ -27,7 +27,7 @@ class Writers:
         self._since_begun, self._begun_at = self._members.samples(), now_seconds()
         self.active = False
 
-    def look(self, used: Room, gone: Room, limit: Room) -> int:
+    def look(self, used: DiskAmount, gone: DiskAmount, limit: DiskAmount) -> int:
         """The home could be beyond its limit. How many were stopped, because they would be enough for that alone."""
         now, last, seconds = self._members.samples(), self._last, now_seconds() - self._looked_at
         self._last, self._looked_at = now, now_seconds()
