@@ -37,7 +37,7 @@ from codehub.db.redis import open_redis
 from codehub.reconciler.ttl import TtlRunner
 from codehub.settings import ActivityConfig, TtlConfig
 from codehub.templates.model import ActivityProfile
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 ACTIVE, EXPIRING, SMALL = 50_000, 5_000, 10_000
 FILL = """
@@ -88,12 +88,12 @@ class Side:
             found = await c.fetch("SELECT id FROM workspaces WHERE phase = 'RUNNING' ORDER BY md5(id)")
         redis, clock = open_redis(servers.redis(number)), SystemClock()
         anything: Any = SomeTemplates()
-        timetable = Timetable(TtlConfig(archive_seconds=0), ActivityConfig(), anything)
+        ttl_policies = TtlPolicies(TtlConfig(archive_seconds=0), ActivityConfig(), anything)
         runner = TtlRunner(
             Lease(database, "bench", epoch),
             ActivityReader(redis, clock, 0.1, "boot"),
             clock,
-            timetable,
+            ttl_policies,
             nobody,
             lambda: None,
         )

@@ -35,7 +35,7 @@ from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.operations import Operations
 from codehub.runtimes.base import Volume
 from codehub.settings import ActivityConfig, CoordinatorConfig, TtlConfig
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 CHANGED = 100
 OWNER = Principal("mina", Role.LEARNER, ALL_SCOPES)
@@ -81,7 +81,7 @@ class Side:
         anything: Any = OneTemplate()
         operations = Operations(lease, runtime, NullArchives(), anything, clock, config)
         reader = ActivityReader(open_redis(servers.redis(0)), clock, 30.0, "this boot")
-        recheck = ByActivity(reader, clock, Timetable(TtlConfig(), ActivityConfig(), anything))
+        recheck = ByActivity(reader, clock, TtlPolicies(TtlConfig(), ActivityConfig(), anything))
         controller = Controller(lease, runtime, operations, clock, config, lambda: None, recheck)
         step = size // CHANGED
         return cls(size, database, controller, [f"w{n * step + 1}" for n in range(CHANGED)])

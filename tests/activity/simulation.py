@@ -28,7 +28,7 @@ from codehub.settings import ActivityConfig, TtlConfig
 from codehub.templates.model import ActivityProfile
 from codehub.workspaces import idle_store, store
 from codehub.workspaces.model import Work
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 from tests.reconciler.ttl_house import SomeTemplates, head
 
 TTL, FLUSH, TICK = 600, 30.0, 60.0
@@ -214,11 +214,11 @@ class Simulation:
         async with self.database.connection() as c:
             await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
             epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "simulated", 1e9)
-        timetable = Timetable(TtlConfig(TTL, 0), ActivityConfig(), SomeTemplates())  # type: ignore[arg-type]
+        ttl_policies = TtlPolicies(TtlConfig(TTL, 0), ActivityConfig(), SomeTemplates())  # type: ignore[arg-type]
         self.reader = ActivityReader(self.redis, self.world, FLUSH, "this boot")
         self.lease = Lease(self.database, "simulated", epoch)
-        self.look = ByActivity(self.reader, self.world, timetable)
-        self.runner = TtlRunner(self.lease, self.reader, self.world, timetable, _nobody_is_busy, lambda: None)
+        self.look = ByActivity(self.reader, self.world, ttl_policies)
+        self.runner = TtlRunner(self.lease, self.reader, self.world, ttl_policies, _nobody_is_busy, lambda: None)
 
     async def _tick(self) -> None:
         self.reader._client = self.client

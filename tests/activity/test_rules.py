@@ -11,7 +11,7 @@ from codehub.i18n import idleness
 from codehub.i18n.locales import of_request
 from codehub.templates.model import ActivityMode, ActivityProfile
 from codehub.workspaces.model import Desired, DesiredBy, Health, HistoryEntry, Observed, Operation, Workspace
-from codehub.workspaces.ttl_policy import Terms
+from codehub.workspaces.ttl_policy import TtlPolicy
 from tests.workspaces.test_rules import NOW, workspace
 
 HOUR = timedelta(hours=1)
@@ -29,8 +29,8 @@ def why(
     **known: Any,
 ) -> str:
     mode = ActivityMode.CONNECTIONS if by_tabs else ActivityMode.TRAFFIC
-    terms = Terms(mode, ActivityProfile.PLAIN, seconds, 0)
-    found = rules.reason(w, terms, seconds, tabs, known.get("sleeps_at"), last)
+    ttl_policy = TtlPolicy(mode, ActivityProfile.PLAIN, seconds, 0)
+    found = rules.reason(w, ttl_policy, seconds, tabs, known.get("sleeps_at"), last)
     return idleness.sentence(of_request("en"), found.code, found.data)
 
 

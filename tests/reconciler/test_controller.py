@@ -27,7 +27,7 @@ from codehub.workspaces import history, rules
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace, Workspaces
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 from tests.null_runtime import NullRuntime
 from tests.virtual_time import ManualClock
 
@@ -110,8 +110,8 @@ async def build(
     lease = Lease(database, "test", epoch)
     operations = Operations(lease, runtime, NullArchives(), OneTemplate(), clock, config)  # type: ignore[arg-type]
     reader = ActivityReader(redis_client, clock, 30.0, "this boot")
-    timetable = Timetable(TtlConfig(), ActivityConfig(), OneTemplate())  # type: ignore[arg-type]
-    recheck = ByActivity(reader, clock, timetable)
+    ttl_policies = TtlPolicies(TtlConfig(), ActivityConfig(), OneTemplate())  # type: ignore[arg-type]
+    recheck = ByActivity(reader, clock, ttl_policies)
     controller = Controller(lease, runtime, operations, clock, config, lambda: None, recheck)
     service = Workspaces(database, clock, LimitsConfig(), OneTemplate())  # type: ignore[arg-type]
     return House(database, clock, runtime, service, controller, config, lease)

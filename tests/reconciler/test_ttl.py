@@ -77,13 +77,13 @@ async def test_a_workspace_never_visited_sleeps_after_its_time_and_not_before(la
 
 async def test_what_was_said_beforehand_is_when_it_happens(late: Evening) -> None:
     id_ = await late.ws()
-    sleeps_at = late.timetable.sleeps_at(await late.get(id_))
+    sleeps_at = late.ttl_policies.sleeps_at(await late.get(id_))
     assert sleeps_at
     late.pass_time((sleeps_at - late.clock.now()).total_seconds() - 0.5)
     await stays_awake(late, id_)
     late.pass_time(1)
     await falls_asleep(late, id_)
-    assert late.timetable.sleeps_at(await late.get(id_)) is None
+    assert late.ttl_policies.sleeps_at(await late.get(id_)) is None
 
 
 async def test_activity_travels_through_redis_into_the_row_and_keeps_it_awake(late: Evening) -> None:
@@ -312,7 +312,7 @@ async def test_keep_awake_is_honoured_and_then_over(late: Evening) -> None:
     await late.service.change(MINA, id_, Details(keep_awake_until=until))
     late.pass_time(7190)
     await stays_awake(late, id_)
-    assert late.timetable.sleeps_at(await late.get(id_)) == until
+    assert late.ttl_policies.sleeps_at(await late.get(id_)) == until
     late.pass_time(20)
     await falls_asleep(late, id_)
 

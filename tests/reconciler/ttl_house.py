@@ -20,7 +20,7 @@ from codehub.workspaces.admission import admitted
 from codehub.workspaces.idle_store import Idle
 from codehub.workspaces.model import Desired, Phase, Work, Workspace
 from codehub.workspaces.service import NewWorkspace
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 from tests.reconciler.test_controller import MINA, House, build
 from tests.virtual_time import ManualClock
 
@@ -87,7 +87,7 @@ class Evening(House):
 
     redis: Redis
     reader: ActivityReader
-    timetable: Timetable
+    ttl_policies: TtlPolicies
     runner: TtlRunner = field(init=False)
     busy: set[str] = field(default_factory=set)
     nudged: int = 0
@@ -133,9 +133,9 @@ class Evening(House):
 
 
 async def evening(house: House, redis: Redis, ttl: TtlConfig | None = None) -> Evening:
-    timetable = Timetable(ttl or TtlConfig(), ActivityConfig(), SomeTemplates())  # type: ignore[arg-type]
+    ttl_policies = TtlPolicies(ttl or TtlConfig(), ActivityConfig(), SomeTemplates())  # type: ignore[arg-type]
     reader = ActivityReader(redis, house.clock, FLUSH, "this boot")
-    late = Evening(**vars(house), redis=redis, reader=reader, timetable=timetable)
+    late = Evening(**vars(house), redis=redis, reader=reader, ttl_policies=ttl_policies)
 
     async def busy(found: Sequence[Idle]) -> tuple[dict[str, Work], set[str]]:
         return {w.id: Work.KERNEL for w in found if w.id in late.busy}, set()
@@ -144,8 +144,8 @@ async def evening(house: House, redis: Redis, ttl: TtlConfig | None = None) -> E
         late.nudged += 1
 
     house.service._limits = LimitsConfig(max_running_per_user=0, max_running_global=0)
-    house.controller._idle_recheck = ByActivity(reader, house.clock, timetable)
-    late.runner = TtlRunner(house.lease, reader, house.clock, timetable, busy, nudge)
+    house.controller._idle_recheck = ByActivity(reader, house.clock, ttl_policies)
+    late.runner = TtlRunner(house.lease, reader, house.clock, ttl_policies, busy, nudge)
     return late
 
 

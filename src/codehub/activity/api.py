@@ -44,8 +44,8 @@ async def workspace_activity(
     found = await provide.get(request, Activity).explain(caller, id)
     seen = found.seen
     return ActivityOut(
-        mode=found.terms.mode,
-        profile=found.terms.profile,
+        mode=found.ttl_policy.mode,
+        profile=found.ttl_policy.profile,
         last_input_at=seen.last_input_at,
         last_output_at=seen.last_output_at,
         open_connections=seen.open_connections,

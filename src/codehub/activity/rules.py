@@ -12,7 +12,7 @@ from typing import Any
 from codehub.templates.model import ActivityMode
 from codehub.workspaces.history import IdleArchive, IdleSleep
 from codehub.workspaces.model import Desired, DesiredBy, HistoryEntry, Operation, Phase, Workspace
-from codehub.workspaces.ttl_policy import Terms
+from codehub.workspaces.ttl_policy import TtlPolicy
 
 
 class Code(StrEnum):
@@ -42,7 +42,12 @@ class Reason:
 
 
 def reason(
-    w: Workspace, terms: Terms, seconds: int, connections: int, sleeps_at: datetime | None, last: HistoryEntry | None
+    w: Workspace,
+    ttl_policy: TtlPolicy,
+    seconds: int,
+    connections: int,
+    sleeps_at: datetime | None,
+    last: HistoryEntry | None,
 ) -> Reason:
     """`seconds`: after which it sleeps; `last`: the newest line of its history about sleeping."""
     if w.phase is not Phase.RUNNING:
@@ -54,7 +59,7 @@ def reason(
         return Reason(Code.SLEEPS_NOW) if by_timer else Reason(Code.SLEEP_REQUESTED, {"by": w.desired_by})
     if seconds == 0:
         return Reason(Code.NEVER)
-    if terms.mode is ActivityMode.CONNECTIONS and connections:
+    if ttl_policy.mode is ActivityMode.CONNECTIONS and connections:
         return Reason(Code.CONNECTED_ONCE if connections == 1 else Code.CONNECTED, {"connections": connections})
     if w.keep_awake_until and sleeps_at == w.keep_awake_until:
         return Reason(Code.KEPT_AWAKE, {"until": w.keep_awake_until.isoformat(), "purpose": w.keep_awake_reason})

@@ -17,22 +17,24 @@ from codehub.policy.model import Principal
 from codehub.templates.model import ActivityMode
 from codehub.workspaces import idle_store
 from codehub.workspaces.service import Which, Workspaces
-from codehub.workspaces.ttl_policy import Terms, Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies, TtlPolicy
 
 
 @dataclass(frozen=True)
 class Explanation:
-    terms: Terms
+    ttl_policy: TtlPolicy
     seen: Seen
     sleeps_at: datetime | None
     reason: rules.Reason
 
 
 class Activity:
-    def __init__(self, database: Database, client: scripts.Redis, timetable: Timetable, workspaces: Workspaces) -> None:
+    def __init__(
+        self, database: Database, client: scripts.Redis, ttl_policies: TtlPolicies, workspaces: Workspaces
+    ) -> None:
         self._database = database
         self._client = client
-        self._timetable = timetable
+        self._ttl_policies = ttl_policies
         self._workspaces = workspaces
 
     async def explain(self, caller: Principal, which: Which) -> Explanation:
@@ -40,12 +42,12 @@ class Activity:
         seen = await self._seen(w.id)
         async with self._database.connection() as c:
             last = await idle_store.last_sleep(c, w.id)
-        terms, seconds = self._timetable.of_template(w.template), self._timetable.standby_seconds(w)
-        sleeps_at = self._timetable.sleeps_at(w)
-        if terms.mode is ActivityMode.CONNECTIONS and seen.open_connections:
+        ttl_policy, seconds = self._ttl_policies.of_template(w.template), self._ttl_policies.standby_seconds(w)
+        sleeps_at = self._ttl_policies.sleeps_at(w)
+        if ttl_policy.mode is ActivityMode.CONNECTIONS and seen.open_connections:
             sleeps_at = None  # nothing would, for as long as they are open
-        why = rules.reason(w, terms, seconds, seen.open_connections, sleeps_at, last)
-        return Explanation(terms, seen, sleeps_at, why)
+        why = rules.reason(w, ttl_policy, seconds, seen.open_connections, sleeps_at, last)
+        return Explanation(ttl_policy, seen, sleeps_at, why)
 
     async def _seen(self, id_: str) -> Seen:
         try:

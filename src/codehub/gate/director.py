@@ -36,7 +36,7 @@ from codehub.templates.loader import Templates
 from codehub.templates.model import ActivityProfile, WakeOn
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.routing import Entry
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 WORKSPACE = re.compile(rb"/w/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=[/?]|\Z)")
 OURS = (b"/_codehub/", b"/static/", b"/favicon.ico")  # the platform's, on workspaces' origins
@@ -101,7 +101,7 @@ class WorkspaceDirector:
         revocations: Revocations,
         access: Access,
         templates: Templates,
-        timetable: Timetable,
+        ttl_policies: TtlPolicies,
         activity: Activity,
         open_routes: Callable[[Callable[[Route, Entry], None]], Routes],
     ) -> None:
@@ -122,7 +122,7 @@ class WorkspaceDirector:
         self._revoked = revocations
         self._access = access
         self._templates = templates
-        self._timetable = timetable
+        self._ttl_policies = ttl_policies
         self._activity = activity
         self.routes = open_routes(self._on_change)
         self._read_again = lru_cache(maxsize=512)(self._read_request)
@@ -304,10 +304,10 @@ class WorkspaceDirector:
 
     def _watch(self, route: Route) -> Watched:
         entry = route.entry
-        terms = self._timetable.of_template(entry.template)
+        ttl_policy = self._ttl_policies.of_template(entry.template)
         own = entry.standby_ttl_seconds
-        seconds = terms.standby_seconds if own is None else own
-        route.watched = Watched(entry.id, terms.profile, terms.mode, seconds)
+        seconds = ttl_policy.standby_seconds if own is None else own
+        route.watched = Watched(entry.id, ttl_policy.profile, ttl_policy.mode, seconds)
         return route.watched
 
     async def _look_up(self, id_: str, login: Login, head: RequestHead) -> Forward | Answer:

@@ -18,7 +18,7 @@ from codehub.activity.reader import ActivityReader, Snapshot
 from codehub.clock import Clock
 from codehub.templates.model import ActivityMode
 from codehub.workspaces.model import Desired, DesiredBy, Operation, Phase, Workspace
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 log = logs.get()
 Unreachable = (redis.exceptions.RedisError, OSError, TimeoutError)
@@ -45,10 +45,10 @@ def concerns(w: Workspace) -> bool:
 
 
 class ByActivity:
-    def __init__(self, reader: ActivityReader, clock: Clock, timetable: Timetable) -> None:
+    def __init__(self, reader: ActivityReader, clock: Clock, ttl_policies: TtlPolicies) -> None:
         self._reader = reader
         self._clock = clock
-        self._timetable = timetable
+        self._ttl_policies = ttl_policies
         self._asked: dict[str, tuple[datetime, int]] = {}  # about which wish, in which round
 
     async def recheck(self, about_to_sleep: Sequence[Workspace]) -> Returned:
@@ -85,10 +85,10 @@ class ByActivity:
 
     def _back(self, about_to_sleep: Sequence[Workspace], seen: Mapping[str, Snapshot]) -> dict[str, datetime]:
         newest = {w.id: self._newest(w, seen[w.id]) for w in about_to_sleep}
-        return {w.id: newest[w.id] for w in about_to_sleep if self._timetable.came_back(w, newest[w.id])}
+        return {w.id: newest[w.id] for w in about_to_sleep if self._ttl_policies.came_back(w, newest[w.id])}
 
     def _newest(self, w: Workspace, glance: Snapshot) -> datetime:
-        by_connections = self._timetable.of_template(w.template).mode is ActivityMode.CONNECTIONS
+        by_connections = self._ttl_policies.of_template(w.template).mode is ActivityMode.CONNECTIONS
         if by_connections and glance.connections:
             return self._clock.now()
         return max(w.last_access_at, glance.newest) if glance.newest else w.last_access_at

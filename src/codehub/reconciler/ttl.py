@@ -14,7 +14,7 @@ from codehub.templates.model import ActivityMode
 from codehub.workspaces import idle_store
 from codehub.workspaces.idle_store import Idle
 from codehub.workspaces.model import Work
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 AT_MOST = 10_000  # workspaces that one tick puts to sleep, or stores away
 SOON = 1.0
@@ -27,14 +27,14 @@ class TtlRunner:
         lease: Lease,
         reader: ActivityReader,
         clock: Clock,
-        timetable: Timetable,
+        ttl_policies: TtlPolicies,
         busy: Busy,
         nudge: Callable[[], None],
     ) -> None:
         self._lease = lease
         self._reader = reader
         self._clock = clock
-        self._timetable = timetable
+        self._ttl_policies = ttl_policies
         self._busy = busy  # which of these are at work although nothing passes, and which could not be asked yet
         self._nudge = nudge
 
@@ -62,7 +62,7 @@ class TtlRunner:
         """Whom it put to sleep, and whether there are more."""
         async with self._lease.database.connection() as c:
             names = await idle_store.awake_templates(c)
-            seconds = {name: self._timetable.of_template(name).standby_seconds for name in names}
+            seconds = {name: self._ttl_policies.of_template(name).standby_seconds for name in names}
             seconds = {name: s for name, s in seconds.items() if s and _apart(watermark, s)}
             found = await idle_store.idle(
                 c, seconds, as_of=watermark.as_of, not_before=watermark.not_before, limit=AT_MOST
@@ -86,7 +86,7 @@ class TtlRunner:
             glance = seen[w.id]
             if glance.newest and glance.newest > w.idle_since:
                 return False
-            by_connections = self._timetable.of_template(w.template).mode is ActivityMode.CONNECTIONS
+            by_connections = self._ttl_policies.of_template(w.template).mode is ActivityMode.CONNECTIONS
             return not (by_connections and (glance.connections or glance.timer))
 
         return [w for w in found if is_idle(w)]
@@ -102,7 +102,7 @@ class TtlRunner:
         now = self._clock.now()
         async with self._lease.transaction() as c:
             names = await idle_store.asleep_templates(c)
-            seconds = {name: self._timetable.of_template(name).archive_seconds for name in names}
+            seconds = {name: self._ttl_policies.of_template(name).archive_seconds for name in names}
             return await idle_store.store_away(
                 c,
                 {name: s for name, s in seconds.items() if s and _apart(watermark, s)},

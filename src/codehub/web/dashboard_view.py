@@ -147,7 +147,7 @@ class Reader:
             sign=presentation.SIGNS[badge],
             state=self.locale.say(f"state_{presentation.state(w)}"),
             now=presentation.now_line(w, self.locale, self.now, position=position, trash_seconds=trash_seconds),
-            next=presentation.next_line(w, self.locale, self.now, self.services.timetable.sleeps_at(w)),
+            next=presentation.next_line(w, self.locale, self.now, self.services.ttl_policies.sleeps_at(w)),
             bar=bar if badge is presentation.Badge.MOVING and bar[1] else None,
             kind=template.title if template else w.template,
             mark=template.activity_profile if template else "plain",

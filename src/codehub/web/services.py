@@ -27,7 +27,7 @@ from codehub.settings import Settings
 from codehub.templates.loader import Templates
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Services:
     passes: Passes
     access: Access
     sharing: Sharing
-    timetable: Timetable
+    ttl_policies: TtlPolicies
     activity: Activity
     rates: Rates
 
@@ -67,7 +67,7 @@ class Services:
             Runtime: self.runtime,
             Workspaces: self.workspaces,
             Sharing: self.sharing,
-            Timetable: self.timetable,
+            TtlPolicies: self.ttl_policies,
             Activity: self.activity,
             Rates: self.rates,
         }

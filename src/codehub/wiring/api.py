@@ -26,7 +26,7 @@ from codehub.web.services import Services
 from codehub.workspaces import changes, leaving
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 
 @asynccontextmanager
@@ -49,8 +49,8 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         workspaces = Workspaces(database, clock, settings.limits, templates)
         people = People(database, clock, auth, settings.limits, credentials, leaving.put_away)
         where, passes = origins.of(settings), Passes(auth.secret_key)
-        timetable = Timetable(settings.ttl, settings.activity, templates)
-        hub = Hub(database, clock, changes.kinds(timetable))
+        ttl_policies = TtlPolicies(settings.ttl, settings.activity, templates)
+        hub = Hub(database, clock, changes.kinds(ttl_policies))
         listener.subscribe(CHANNEL, credentials.forget)
         listener.subscribe(CHANNEL, open_streams.wake)
         listener.subscribe(EVENTS_CHANNEL, hub.wake)
@@ -82,8 +82,8 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
                 session_seconds=auth.session_seconds,
             ),
             sharing=Sharing(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
-            timetable=timetable,
-            activity=Activity(database, client, timetable, workspaces),
+            ttl_policies=ttl_policies,
+            activity=Activity(database, client, ttl_policies, workspaces),
             rates=Rates(client, clock),
         )
     finally:

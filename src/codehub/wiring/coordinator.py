@@ -31,7 +31,7 @@ from codehub.system.privileges import service_account
 from codehub.system.processes import BOOT_ID
 from codehub.templates.loader import Templates
 from codehub.workspaces.download_server import Downloads
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 log = logs.get()
 REQUESTS = "codehub_requests"
@@ -49,7 +49,7 @@ class Coordinator:
         self._runtime: Runtime = ProcessRuntime(storage.data_dir, settings.runtime, account, clock)
         self._objects: ObjectStore = open_store(storage.object_store_url)
         self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
-        self._timetable = Timetable(settings.ttl, settings.activity, self._templates)
+        self._ttl_policies = TtlPolicies(settings.ttl, settings.activity, self._templates)
         assert storage.redis_url  # noqa: S101 (checked by `run`)
         self._redis = open_redis(storage.redis_url)
         self._driver: Driver | None = None
@@ -84,7 +84,7 @@ class Coordinator:
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
-        return TtlRunner(lease, reader, self._clock, self._timetable, probes.busy, self.wake)
+        return TtlRunner(lease, reader, self._clock, self._ttl_policies, probes.busy, self.wake)
 
     def _holds(self, lease: Lease) -> Holds:
         key, limits = self._settings.auth.secret_key, self._settings.limits
@@ -97,7 +97,7 @@ class Coordinator:
         operations = Operations(
             lease, self._runtime, homes, self._templates, self._clock, config, provide=holds.provide
         )
-        recheck = ByActivity(reader, self._clock, self._timetable)
+        recheck = ByActivity(reader, self._clock, self._ttl_policies)
         return Controller(lease, self._runtime, operations, self._clock, config, self.wake, recheck)
 
     def wake(self) -> None:

@@ -26,7 +26,7 @@ from codehub.recurring import Recurring
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
 from codehub.workspaces.service import Workspaces
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 CONNECTIONS = 4
 LOOK_SECONDS = 5.0
@@ -73,7 +73,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
                 session_seconds=settings.auth.session_seconds,
             ),
             templates=templates,
-            timetable=Timetable(settings.ttl, settings.activity, templates),
+            ttl_policies=TtlPolicies(settings.ttl, settings.activity, templates),
             activity=activity or recorder,
             open_routes=lambda changed: Routes(database, clock, changed),
         )

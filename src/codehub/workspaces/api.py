@@ -28,7 +28,7 @@ from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, HistoryEntry, Phase, Workspace
 from codehub.workspaces.service import ACTIONS, UNSET, Details, Filters, NewWorkspace, Workspaces
 from codehub.workspaces.sharing import Sharing
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 from codehub.workspaces.view import WorkspaceOut, show
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
@@ -104,8 +104,8 @@ async def detail(request: Request, w: Workspace) -> WorkspaceDetail:
 
 
 def _shown(request: Request) -> Callable[[Workspace], WorkspaceOut]:
-    timetable = provide.get(request, Timetable)
-    return lambda w: show(w, timetable.sleeps_at(w))
+    ttl_policies = provide.get(request, TtlPolicies)
+    return lambda w: show(w, ttl_policies.sleeps_at(w))
 
 
 def _desired(word: str) -> Desired:

@@ -13,15 +13,15 @@ from codehub.events.hub import Kind
 from codehub.workspaces import store
 from codehub.workspaces.model import Phase
 from codehub.workspaces.store import sql
-from codehub.workspaces.ttl_policy import Timetable
+from codehub.workspaces.ttl_policy import TtlPolicies
 
 CLASS = "workspace"
 EVERY_WORKSPACE = f"{CLASS}:*"
 
 
-def kinds(timetable: Timetable) -> Mapping[str, Kind]:
+def kinds(ttl_policies: TtlPolicies) -> Mapping[str, Kind]:
     return {
-        "workspace_updated": Kind(functools.partial(_render, timetable)),
+        "workspace_updated": Kind(functools.partial(_render, ttl_policies)),
         "workspace_joined": Kind(joins=CLASS),
         "workspace_left": Kind(leaves=CLASS),
     }
@@ -32,13 +32,13 @@ async def memberships(c: Connection, person: str) -> list[str]:
     return [f"{CLASS}:{record['id']}" for record in await c.fetch(sql.seen_by, person)]
 
 
-async def _render(timetable: Timetable, c: Connection, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+async def _render(ttl_policies: TtlPolicies, c: Connection, ids: Collection[str]) -> dict[str, tuple[str, str]]:
     from codehub.workspaces.view import show  # noqa: PLC0415 (brings pydantic, which no command needs)
 
     return {
         w.id: (
             "workspace_deleted" if w.phase is Phase.DELETED else "workspace_updated",
-            show(w, timetable.sleeps_at(w)).model_dump_json(),
+            show(w, ttl_policies.sleeps_at(w)).model_dump_json(),
         )
         for w in await store.query(c, sql.find_many, list(ids))
     }

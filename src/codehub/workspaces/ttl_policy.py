@@ -16,7 +16,7 @@ IDLE_TIMER_SECONDS = 300
 
 
 @dataclass(frozen=True)
-class Terms:
+class TtlPolicy:
     """What a template's workspaces live by. 0 seconds = never."""
 
     mode: ActivityMode
@@ -26,20 +26,22 @@ class Terms:
     busy_cpus: float = 0.0  # processes that use so much are at work; 0: not asked
 
 
-class Timetable:
+class TtlPolicies:
+    """By template, and what follows from them for a workspace."""
+
     def __init__(self, ttl: TtlConfig, activity: ActivityConfig, templates: Templates) -> None:
         self._ttl = ttl
         self._mode = ActivityMode(activity.mode)
         self._templates = templates
 
-    def of_template(self, name: str) -> Terms:
-        """A template that is gone leaves workspaces behind: they live by the platform's terms."""
+    def of_template(self, name: str) -> TtlPolicy:
+        """A template that is gone leaves workspaces behind: they live by the platform's times."""
         template = self._templates.find(name)
         mode = (template and template.activity) or self._mode
         default = IDLE_TIMER_SECONDS if mode is ActivityMode.CONNECTIONS else self._ttl.standby_seconds
         own_standby = template.standby_ttl_seconds if template else None
         own_archive = template.archive_ttl_seconds if template else None
-        return Terms(
+        return TtlPolicy(
             mode,
             template.activity_profile if template else ActivityProfile.PLAIN,
             default if own_standby is None else own_standby,
