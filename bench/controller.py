@@ -47,7 +47,7 @@ SELECT 'w' || n, 'lab', 't', codehub_user_id('mina'),
        now(), now(), now(), now(), 'STANDBY', 'user', now(), 'STANDBY', 'g'
 FROM generate_series(1, $1::int) n
 """
-WISH = """
+SET_DESIRED = """
 UPDATE workspaces SET desired_state = $1, desired_at = now(), updated_at = now(), attention_at = now()
 WHERE id = ANY ($2::text[])
 """
@@ -89,7 +89,7 @@ class Side:
     async def round(self, desired: str) -> None:
         """Ask for `desired` and tick until it is so."""
         async with self.database.connection() as c:
-            await c.execute(WISH, desired, self.changing)
+            await c.execute(SET_DESIRED, desired, self.changing)
         begun = time.perf_counter()
         while await self._left(desired):
             await self.controller.tick()

@@ -117,7 +117,7 @@ class Connection:
         if "FROM workspaces w JOIN users u" in query:
             return False  # is its owner an admin?
         if query == store.sql.owner_is_active:
-            return True  # who is not puts nothing to sleep but by the same wish as a person's own
+            return True  # who is not puts nothing to sleep but by the same request as a person's own
         raise BrokenError(f"an unknown question: {query}")
 
     def _run(self, query: str, args: tuple[Any, ...]) -> Mapping[str, Any] | None:

@@ -118,7 +118,7 @@ class Runtime:
 
 
 class IdleRecheck:
-    """Nobody came back since a timer's wish."""
+    """Nobody came back since a timer's request."""
 
     async def recheck(self, _about_to_sleep: Sequence[Workspace]) -> Returned:
         return Returned()

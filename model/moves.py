@@ -146,10 +146,10 @@ class Moves:
             yield "the person works", to, 0, 0, False
 
     def _timer_acts(self, state: State, row: Workspace) -> Move:
-        """By what it found before. A person's wish since then stays."""
+        """By what it found before. A person's request since then stays."""
         changed = requests.put_to_sleep(row, moved=state.timer == 2)
         if state.timer == 2 and changed != row:
-            raise BrokenError("a timer overwrites what a person wished since it decided")
+            raise BrokenError("a timer overwrites what a person asked for since it decided")
         number, told = self._tables.rows.number(changed), state.leader if changed == row else self._told(state.leader)
         to = self._state(number, state.world, told, state.stale, state.work, 0)
         return "the timer asks for STANDBY", to, 0, 0, False

@@ -81,13 +81,13 @@ def at_rest(row: Workspace, there: World, work: str) -> str | None:
 
 
 def describe_row(row: Workspace) -> str:
-    wish = "purged" if row.purge else "deleted" if row.deleted_at else row.desired_state
+    desired = "purged" if row.purge else "deleted" if row.deleted_at else row.desired_state
     health = f" ERROR {(row.error_info or {}).get('reason')}" if row.health_status is Health.ERROR else ""
     under_way = f" {row.operation} {row.op_id}" if row.operation is not OP.NONE else f" (after {row.op_id})"
     due = "rests" if row.attention_at is None else "waits" if row.attention_at > row.updated_at else "is due"
     parked = " parked" if row.volume_parked else ""
     return (
-        f"row: {row.observed_status}{health}{under_way}, wanted {wish} by {row.desired_by}, {due}; "
+        f"row: {row.observed_status}{health}{under_way}, wanted {desired} by {row.desired_by}, {due}; "
         f"archive {row.archive_key}, generation {row.volume_generation}{parked}"
     )
 

@@ -21,14 +21,14 @@ TIMER_STORES = "the timer asks for ARCHIVED"
 Request = Callable[[Workspaces], Awaitable[Any]]
 
 
-def _wish(wanted: Desired) -> Request:
+def _request(wanted: Desired) -> Request:
     return lambda service: service.request(MINA, ID, wanted)
 
 
 REQUESTS: dict[str, Request] = {
-    "user asks for RUNNING": _wish(Desired.RUNNING),
-    "user asks for STANDBY": _wish(Desired.STANDBY),
-    "user asks for ARCHIVED": _wish(Desired.ARCHIVED),
+    "user asks for RUNNING": _request(Desired.RUNNING),
+    "user asks for STANDBY": _request(Desired.STANDBY),
+    "user asks for ARCHIVED": _request(Desired.ARCHIVED),
     "user deletes": lambda service: service.delete(MINA, ID, purge=False),
     "user purges": lambda service: service.delete(MINA, ID, purge=True),
     "user undeletes": lambda service: service.undelete(MINA, ID),

@@ -99,8 +99,8 @@ def platform() -> Iterator[Platform]:
 
 async def test_the_database_and_redis_die_and_proxied_traffic_does_not_notice(platform: Platform) -> None:
     async with platform.client() as client:
-        wish = {"name": "lab", "template": "terminal", "desired_state": "RUNNING"}
-        id_ = (await api(client, "POST", "/api/v1/workspaces", status=201, **wish))["id"]
+        request = {"name": "lab", "template": "terminal", "desired_state": "RUNNING"}
+        id_ = (await api(client, "POST", "/api/v1/workspaces", status=201, **request))["id"]
         await until(client, id_, "RUNNING")
     async with at_work(platform, id_) as work:
         for names in (("postgres",), ("redis",), ("postgres", "redis")):

@@ -26,7 +26,7 @@ BROKEN = {
 }
 
 
-async def wishes(lab: Lab, w: Workspace) -> int:
+async def requests(lab: Lab, w: Workspace) -> int:
     async with lab.services.database.connection() as c:
         found = "SELECT count(*) FROM workspace_history WHERE workspace_id = $1 AND code = 'woken'"
         return int(await c.fetchval(found, w.id))
@@ -82,7 +82,7 @@ async def test_a_programs_visit_wakes_it_too(lab: Lab) -> None:
             bad = {**PAGE, "Authorization": "Bearer nonsense"}
             async with program.get(where, headers=bad, allow_redirects=False) as answer:
                 assert answer.status == 401
-            assert await wishes(lab, w) == 0
+            assert await requests(lab, w) == 0
     async with lab.browser() as program:
         headers = {**PAGE, "Authorization": f"Bearer {may}"}
         async with program.get(f"{lab.url}/w/{w.id}/", headers=headers, allow_redirects=False) as answer:
@@ -105,7 +105,7 @@ async def test_a_thousand_requests_cause_one_wake(lab: Lab) -> None:
                 return answer.status
 
         assert set(await asyncio.gather(*(visit() for _ in range(1000)))) == {503}
-    assert await wishes(lab, w) == 1
+    assert await requests(lab, w) == 1
 
 
 async def test_stale_tabs_wake_nothing(lab: Lab) -> None:
@@ -124,7 +124,7 @@ async def test_stale_tabs_wake_nothing(lab: Lab) -> None:
             assert answer.status == 503
         async with browser.head(url, headers=PAGE) as answer:
             assert answer.status == 503
-    assert await wishes(lab, w) == 0
+    assert await requests(lab, w) == 0
 
 
 async def test_requests_are_held_while_it_wakes(lab: Lab) -> None:
@@ -159,7 +159,7 @@ async def test_a_template_may_let_anything_wake_it(lab: Lab, monkeypatch: pytest
         await lab.known(w, desired=Desired.RUNNING)
         await lab.put(w, "RUNNING", desired_state="RUNNING")
         assert (await asked).status == 200
-    assert await wishes(lab, w) == 1
+    assert await requests(lab, w) == 1
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ async def test_what_cannot_be_woken_says_what_is_needed(
             async with browser.get(url, headers={**PAGE, "Accept-Language": language}) as answer:
                 assert answer.status == 502
                 assert word.lower() in (await answer.text()).lower()
-    assert await wishes(lab, w) == 0
+    assert await requests(lab, w) == 0
 
 
 async def test_over_the_limit_is_said_and_nothing_is_lost(lab: Lab) -> None:
@@ -199,7 +199,7 @@ async def test_over_the_limit_is_said_and_nothing_is_lost(lab: Lab) -> None:
         async with browser.get(url, headers=PAGE) as answer:
             assert answer.status == 502
             assert "text/html" in answer.headers["Content-Type"]
-    assert await wishes(lab, w) == 0
+    assert await requests(lab, w) == 0
 
 
 async def test_buttons_act_for_the_owner_and_only_on_this_workspace(lab: Lab) -> None:

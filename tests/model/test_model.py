@@ -89,7 +89,7 @@ def test_a_timer_that_overwrites_a_person_is_noticed(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(idle_store.sql._sql, "put_to_sleep", rude)
     found = explored(0, 2, 0)
     assert found
-    assert found.problem == "a timer overwrites what a person wished since it decided"
+    assert found.problem == "a timer overwrites what a person asked for since it decided"
 
 
 def test_a_tick_that_overlooks_a_changed_row_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ ROW = {
     "volume_generation": "g",
 }
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "wish": ("w", "RUNNING", "user", NOW),
+    "set_desired": ("w", "RUNNING", "user", NOW),
     "mark_deleted": ("w", NOW, False),
     "mark_undeleted": ("w", "STANDBY", "user", NOW),
     "mark_recovered": ("w", NOW, "w/op/1/home.tar.zst"),
@@ -240,7 +240,7 @@ async def test_statements_do_in_the_model_what_they_do_in_postgresql(name: str, 
     statement, args = sql.__getattr__(name), ARGUMENTS[name]
     async with database.connection() as c:
         await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
-        for state in STATES[:: 1 if name in {"wish", "observe"} else 5]:
+        for state in STATES[:: 1 if name in {"set_desired", "observe"} else 5]:
             row = {**ROW, **state, "archive_key": "w/old/1/home.tar.zst"}
             columns = ", ".join("owner_id" if name == "owner" else name for name in row)
             places = ", ".join(

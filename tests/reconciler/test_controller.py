@@ -308,7 +308,7 @@ async def test_a_container_nobody_knows_is_stopped(house: House) -> None:
     assert id_ in house.runtime.running
 
 
-async def test_only_so_many_start_at_a_time_and_the_oldest_wish_goes_first(
+async def test_only_so_many_start_at_a_time_and_the_oldest_request_goes_first(
     database: Database, redis_client: Redis, clock: ManualClock
 ) -> None:
     async with database.connection() as c:

@@ -142,7 +142,7 @@ async def test_an_ide_that_answers_runs_although_no_slot_to_start_is_free(
     waiting, started = await house.create(Desired.STANDBY), await house.create(Desired.STANDBY)
     await house.until(waiting, Phase.STANDBY)
     await house.until(started, Phase.STANDBY)
-    await house.service.request(MINA, waiting, Desired.RUNNING)  # the older wish
+    await house.service.request(MINA, waiting, Desired.RUNNING)  # the older request
     await clock.advance(1)
     await house.service.request(MINA, started, Desired.RUNNING)
     house.runtime.silent = {waiting, started}

@@ -55,7 +55,7 @@ async def falls_asleep(late: Evening, id_: str) -> Workspace:
 
 
 async def about_to_sleep(late: Evening) -> tuple[str, Proxy]:
-    """A timer wishes it, and the proxies are asked what they saw."""
+    """A timer asks for it, and the proxies are asked what they saw."""
     id_ = await late.ws()
     proxy = await late.proxy()
     late.pass_time(STANDBY + 1)
@@ -163,7 +163,7 @@ async def test_a_dead_proxy_holds_nobody_awake(late: Evening) -> None:
     assert (await falls_asleep(late, id_)).desired_by is DesiredBy.TTL
 
 
-async def test_activity_between_the_wish_and_the_stopping_keeps_it_running(late: Evening) -> None:
+async def test_activity_between_the_request_and_the_stopping_keeps_it_running(late: Evening) -> None:
     id_ = await late.ws()
     proxy = await late.proxy()
     late.pass_time(STANDBY + 1)
@@ -183,7 +183,7 @@ async def test_activity_between_the_wish_and_the_stopping_keeps_it_running(late:
     await stays_awake(late, id_)
 
 
-async def test_activity_just_before_the_wish_that_comes_late_keeps_it_running(late: Evening) -> None:
+async def test_activity_just_before_the_request_that_comes_late_keeps_it_running(late: Evening) -> None:
     id_ = await late.ws()
     proxy, other = await late.proxy(), await late.proxy()
     late.pass_time(STANDBY + 1)
@@ -395,7 +395,7 @@ async def test_while_redis_is_away_nobody_is_put_to_sleep_and_nothing_is_lost(la
     assert late.since((await stays_awake(late, id_)).last_access_at) < 140
 
 
-async def test_a_wish_waits_while_redis_is_away(late: Evening) -> None:
+async def test_a_request_waits_while_redis_is_away(late: Evening) -> None:
     id_ = await late.ws()
     late.pass_time(STANDBY + 1)
     await late.runner.tick()

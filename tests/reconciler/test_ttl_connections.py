@@ -36,7 +36,7 @@ async def test_connected_is_active_and_the_timer_runs_from_the_last_ones_end(lat
 
 
 async def test_whoever_connects_again_in_time_cancels_the_timer(late: Evening) -> None:
-    """A network that drops for three seconds; also between the timer's wish and the stopping."""
+    """A network that drops for three seconds; also between the timer's request and the stopping."""
     id_ = await late.ws("c")
     proxy = await late.proxy()
     proxy.connect(id_).closed()

@@ -171,7 +171,7 @@ async def test_what_changes_nothing_is_not_history(site: Site) -> None:
         id_ = await workspace(mina)
         history = f"/api/v1/workspaces/{id_}/history"
 
-        async def wish(state: str) -> None:
+        async def request(state: str) -> None:
             async with mina.patch(f"/api/v1/workspaces/{id_}", json={"desired_state": state}) as answer:
                 assert answer.status in {200, 202}
 
@@ -181,12 +181,12 @@ async def test_what_changes_nothing_is_not_history(site: Site) -> None:
 
         assert await lines() == 1
         for _ in range(5):
-            await wish("ARCHIVED")
+            await request("ARCHIVED")
         assert await lines() == 1
         for _ in range(5):
-            await wish("RUNNING")
+            await request("RUNNING")
         assert await lines() == 2
-        await wish("STANDBY")
+        await request("STANDBY")
         assert await lines() == 3
 
 

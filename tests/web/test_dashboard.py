@@ -116,7 +116,7 @@ async def test_a_double_click_on_create_makes_one_workspace(site: Site, mina: ai
 @pytest.mark.parametrize(
     ("verb", "wanted"), [("start", Desired.RUNNING), ("stop", Desired.STANDBY), ("archive", Desired.ARCHIVED)]
 )
-async def test_a_wish_is_recorded_and_leads_back(
+async def test_a_request_is_recorded_and_leads_back(
     site: Site, mina: aiohttp.ClientSession, verb: str, wanted: Desired
 ) -> None:
     w = await make(site)

@@ -55,7 +55,7 @@ async def get(services: Services, id_: str) -> Workspace:
 
 
 @pytest.mark.parametrize("columns", AWAKE)
-async def test_what_runs_or_is_to_run_is_wished_asleep_with_the_reason(
+async def test_what_runs_or_is_to_run_is_put_to_sleep_with_the_reason(
     services: Services, columns: dict[str, Any]
 ) -> None:
     mine, other = await made(services, MINA, **columns), await made(services, JUN, **columns)
@@ -79,7 +79,7 @@ async def test_a_workspace_cannot_hold_itself_awake_for_somebody_who_is_deactiva
     assert (w.keep_awake_until, w.keep_awake_reason) == (None, None)
 
 
-async def test_a_timers_wish_that_activity_would_withdraw_stands(services: Services) -> None:
+async def test_a_timers_request_that_activity_would_withdraw_stands(services: Services) -> None:
     id_ = await made(services, MINA, **{**RUNNING, "desired_state": "STANDBY", "desired_by": "ttl"})
     await deactivate(services, "mina")
     async with services.database.transaction() as c:

@@ -203,7 +203,7 @@ def test_what_is_planned_from_a_state_that_exists_leads_to_one_that_exists() -> 
             assert (w.observed_status, w.health_status, planned) in rules.COMBINATIONS, w
 
 
-def test_a_plan_moves_one_level_at_a_time_and_towards_the_wish() -> None:
+def test_a_plan_moves_one_level_at_a_time_and_towards_what_is_desired() -> None:
     for w in STATES:
         planned = rules.plan(w)[0]
         if w.operation is OP.NONE and planned not in {OP.NONE, OP.DELETING} and w.observed_status is not D:
@@ -362,7 +362,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize(("observed", "wanted", "status"), ASKED)
-def test_a_wish_is_answered_as_the_table_says(observed: Observed, wanted: Desired, status: int) -> None:
+def test_a_request_is_answered_as_the_table_says(observed: Observed, wanted: Desired, status: int) -> None:
     assert rules.verdict(workspace(observed), wanted).status == status
     assert rules.verdict(workspace(observed, ERROR), wanted).code == "WORKSPACE_IN_ERROR"
     assert rules.verdict(workspace(observed, operation=OP.STARTING), wanted).code == "OPERATION_IN_PROGRESS"
@@ -386,7 +386,7 @@ def test_going_back_is_answered_as_the_table_says(observed: Observed) -> None:
         assert rules.desired_after_restore(workspace(observed, desired=desired)) is after
 
 
-def test_a_wish_for_one_that_is_deleted_is_refused_and_one_just_undeleted_is_like_a_new_one() -> None:
+def test_a_request_for_one_that_is_deleted_is_refused_and_one_just_undeleted_is_like_a_new_one() -> None:
     assert rules.verdict(workspace(S, deleted=True), Desired.RUNNING).code == "WORKSPACE_DELETED"
     assert rules.verdict(workspace(D), Desired.RUNNING).status == 202
     assert rules.verdict(workspace(D), Desired.ARCHIVED).status == 200

@@ -1,4 +1,4 @@
-"""The use cases on the real database: exact limits, wishes that are recorded, others' things that are not there."""
+"""The use cases on the real database: exact limits, requests that are recorded, others' things that are not there."""
 
 import asyncio
 from collections import Counter
@@ -113,7 +113,7 @@ async def test_one_that_runs_may_be_asked_to_run_at_the_limit(database: Database
     assert (status, changed.desired_by) == (200, DesiredBy.USER)
 
 
-async def test_a_wish_that_is_already_so_is_still_recorded(database: Database, clock: ManualClock) -> None:
+async def test_a_request_that_is_already_so_is_still_recorded(database: Database, clock: ManualClock) -> None:
     s = await service(database, clock)
     w = admitted(await s.create(MINA, new()))
     await set_row(database, w.id, observed_status="RUNNING", desired_state="STANDBY", desired_by="ttl")
@@ -171,7 +171,9 @@ async def test_lost_data_is_recovered_only_by_somebody_who_knows(database: Datab
     assert (admitted(await s.recover(MINA, w.id, accept_loss=True))).archive_key == "k"
 
 
-async def test_deleting_again_is_fine_and_a_deleted_one_takes_no_wishes(database: Database, clock: ManualClock) -> None:
+async def test_deleting_again_is_fine_and_a_deleted_one_takes_no_requests(
+    database: Database, clock: ManualClock
+) -> None:
     s = await service(database, clock)
     w = admitted(await s.create(MINA, new()))
     first = await s.delete(MINA, w.id, purge=False)

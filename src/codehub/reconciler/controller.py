@@ -1,6 +1,6 @@
 """The controller: observe in bulk → judge → plan → execute → save. A loop of the coordinator.
 
-It compares what is with what is wished and moves one step at a time. What a step does to the world is in `operations`;
+It compares what is with what is desired and moves one step at a time. What a step does to the world is in `operations`;
 what anything means is in `workspaces.rules`. Every save goes through the lease, so that a former leader saves nothing.
 Everything that asks for attention is observed; what then begins is bounded by kind. A workspace that cannot be advanced
 is set aside for a while (`coordinator.setbacks`), and the others go on.
@@ -182,7 +182,7 @@ class Controller:
     # --- judge, plan
 
     def _has_room(self, operation: Operation) -> bool:
-        """Of each kind only so many are under way at a time; candidates come oldest wish first."""
+        """Of each kind only so many are under way at a time; candidates come oldest request first."""
         bound = self._bounds.get(operation)
         return bound is None or sum(other is operation for other in self._under_way.values()) < bound
 
@@ -218,7 +218,7 @@ class Controller:
         return True
 
     async def _is_used(self, c: Connection, w: Workspace, look: Observations) -> bool:
-        """A timer's wish is not carried out while somebody is at work, or might be."""
+        """A timer's request is not carried out while somebody is at work, or might be."""
         found = look.returned
         if w.id not in found.at and w.id not in found.unsure:
             found = await self._idle_recheck.recheck_locked(w)

@@ -40,8 +40,8 @@ class IdleRecheck(Protocol):
 
 def concerns(w: Workspace) -> bool:
     """Is it about to be stopped by nobody but a timer?"""
-    wished = w.desired_by is DesiredBy.TTL and w.desired_state is Desired.STANDBY
-    return wished and w.phase is Phase.RUNNING and w.operation is Operation.NONE and w.deleted_at is None
+    asked = w.desired_by is DesiredBy.TTL and w.desired_state is Desired.STANDBY
+    return asked and w.phase is Phase.RUNNING and w.operation is Operation.NONE and w.deleted_at is None
 
 
 class ByActivity:
@@ -49,7 +49,7 @@ class ByActivity:
         self._reader = reader
         self._clock = clock
         self._ttl_policies = ttl_policies
-        self._asked: dict[str, tuple[datetime, int]] = {}  # about which wish, in which round
+        self._asked: dict[str, tuple[datetime, int]] = {}  # about which request, in which round
 
     async def recheck(self, about_to_sleep: Sequence[Workspace]) -> Returned:
         if not about_to_sleep:
@@ -73,14 +73,14 @@ class ByActivity:
             return Returned(unsure=frozenset([w.id]))
 
     async def _ask(self, about_to_sleep: Sequence[Workspace]) -> Mapping[str, int]:
-        """In which round the proxies were asked about each; about those whose wish is new, now."""
+        """In which round the proxies were asked about each; about those whose request is new, now."""
         latest = await self._reader.round()  # counted anew by a Redis that has lost its memory
         asked = {w.id: self._asked.get(w.id, (None, 0)) for w in about_to_sleep}
         new = [w for w in about_to_sleep if asked[w.id][0] != w.desired_at or asked[w.id][1] > latest]
         if new:
             round_ = await self._reader.ask([w.id for w in about_to_sleep])
             asked |= {w.id: (w.desired_at, round_) for w in new}
-        self._asked = {id_: (wish, round_) for id_, (wish, round_) in asked.items() if wish}
+        self._asked = {id_: (request, round_) for id_, (request, round_) in asked.items() if request}
         return {id_: round_ for id_, (_, round_) in asked.items()}
 
     def _back(self, about_to_sleep: Sequence[Workspace], seen: Mapping[str, Snapshot]) -> dict[str, datetime]:

@@ -91,7 +91,7 @@ class Transitions:
         container: Container | None,
         now: datetime,
     ) -> Workspace:
-        """Nothing under way: keep the row true, and stop looking at it when it is as wished."""
+        """Nothing under way: keep the row true, and stop looking at it when it is as desired."""
         known = (observed, *rules.volume_after(w, seen, None))
         same = (w.observed_status, w.volume_generation, w.volume_parked) == known
         done = rules.plan(w)[0] is Operation.NONE

@@ -1,6 +1,6 @@
 """The TTL runner, a loop of the coordinator: activity into the database, then what nobody uses goes to sleep.
 
-It never takes longer because more workspaces exist, only because more were used or more ran out. It only wishes; the
+It never takes longer because more workspaces exist, only because more were used or more ran out. It only asks; the
 controller acts, after a recheck.
 """
 

@@ -3,7 +3,7 @@ SELECT id, archive_key, restore_from, volume_generation, op_id, operation, healt
 FROM workspaces WHERE id = ANY ($1::text[]);
 
 -- name: lock_facts
--- Whoever wishes to go back to a restore point holds this row meanwhile.
+-- The request to go back to a restore point holds this row meanwhile.
 SELECT id, archive_key, restore_from, volume_generation, op_id, operation, health_status, observed_status, deleted_at, purge
 FROM workspaces WHERE id = $1 FOR UPDATE;
 

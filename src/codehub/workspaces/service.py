@@ -179,7 +179,7 @@ class Workspaces:
         async with self._database.connection() as c:
             return int(await c.fetchval(sql.start_position, w.desired_at))
 
-    # --- wishing
+    # --- requesting
 
     async def create(self, caller: Principal, new: NewWorkspace) -> Workspace | Refused:
         if new.owner is None and caller.kind is Kind.OPERATOR:
