@@ -34,7 +34,11 @@ from tests.reconciler.ttl_house import SomeTemplates, head
 TTL, FLUSH, TICK = 600, 30.0, 60.0
 DAY = 86400.0
 PROXIES = 2
-ABOUT_TO_SLEEP = "SELECT * FROM workspaces WHERE phase = 'RUNNING' AND desired_by = 'ttl' AND desired_state = 'STANDBY'"
+ABOUT_TO_SLEEP = """
+SELECT *, codehub_user_name(owner_id) AS owner
+FROM workspaces
+WHERE phase = 'RUNNING' AND desired_by = 'ttl' AND desired_state = 'STANDBY'
+"""
 STOP = "UPDATE workspaces SET observed_status = 'STANDBY', updated_at = $2 WHERE id = ANY ($1::text[])"
 WAKE = """
 UPDATE workspaces
