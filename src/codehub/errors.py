@@ -55,6 +55,12 @@ class UserExistsError(CodeHubError):
     title = "The name is taken"
 
 
+class NameKeptError(CodeHubError):
+    code = "NAME_KEPT"
+    status = 409
+    title = "This user keeps their name"
+
+
 class DeactivatedError(CodeHubError):
     code = "USER_DEACTIVATED"
     status = 409

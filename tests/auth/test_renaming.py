@@ -6,7 +6,7 @@ import pytest
 
 from codehub.auth.service import People
 from codehub.command import operator
-from codehub.errors import InvalidRequestError, UserExistsError
+from codehub.errors import NameKeptError, UserExistsError
 from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.web.services import Services
 from codehub.workspaces.admission import admitted
@@ -73,7 +73,7 @@ async def test_a_share_with_a_name_that_nobody_had_lets_nobody_in_later(services
 
 @pytest.mark.parametrize("name", ["ttl", "wake", "codehub", "waiting-room"])
 async def test_nobody_is_called_like_a_part_of_the_platform(services: Services, name: str) -> None:
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises(UserExistsError):
         await add(services, name)
 
 
@@ -87,5 +87,5 @@ async def test_two_who_want_one_name_do_not_both_get_it(services: Services) -> N
 
 async def test_the_admin_keeps_its_name(services: Services) -> None:
     await services.people.ensure_first_admin()
-    with pytest.raises(InvalidRequestError, match="CODEHUB_ADMIN_TOKEN"):
+    with pytest.raises(NameKeptError, match="CODEHUB_ADMIN_TOKEN"):
         await rename(services.people, "admin", "root")

@@ -16,18 +16,17 @@ from codehub.policy.model import Principal, Role, Scope
 
 router = APIRouter(prefix="/api/v1", tags=["people"], responses=documented(400, 401, 403, 503))
 Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
-
-
+NewName = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", max_length=63, examples=["mina"])]
 Days = Annotated[int, Field(strict=True, ge=1, le=3650), fields.Whole]
 
 
 class UserIn(fields.Body):
-    name: str = Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", max_length=63, examples=["mina"])
+    name: NewName
     role: Role = Role.LEARNER
 
 
 class UserChange(fields.Body):
-    name: str | None = Field(default=None, max_length=63, description="A new one; the old one is never given again.")
+    name: NewName | None = Field(default=None, description="A new one; the old one is never given again.")
     role: Role | None = None
     active: bool | None = Field(default=None, strict=True, description="false: out within seconds, workspaces asleep")
 

@@ -14,7 +14,14 @@ from codehub.auth.signing import fingerprint
 from codehub.auth.store import sql
 from codehub.clock import Clock
 from codehub.db import Connection, Database
-from codehub.errors import InvalidRequestError, NotFoundError, TokenLimitError, UnauthenticatedError, UserExistsError
+from codehub.errors import (
+    InvalidRequestError,
+    NameKeptError,
+    NotFoundError,
+    TokenLimitError,
+    UnauthenticatedError,
+    UserExistsError,
+)
 from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Origin, Principal, Role, Scope, System
@@ -133,7 +140,7 @@ class People:
             if person.name == new_name:
                 return person
             if person.name == FIRST_ADMIN:
-                raise InvalidRequestError(f"{FIRST_ADMIN} keeps its name: CODEHUB_ADMIN_TOKEN acts as it", field="name")
+                raise NameKeptError(f"{FIRST_ADMIN} keeps its name: CODEHUB_ADMIN_TOKEN acts as it")
             renamed = await store.rename_user(c, person.id, new_name)
             if renamed is None:
                 raise await self._taken(c, new_name)
@@ -257,7 +264,7 @@ def _check_name(name: str) -> None:
     if not ids.is_label(name):
         raise InvalidRequestError("1 to 63 of a–z, 0–9 and -, not at the ends", field="name")
     if name in RESERVED:
-        raise InvalidRequestError("this is the name of a part of the platform", field="name")
+        raise UserExistsError(f"{name} is the name of a part of the platform: choose another name")
 
 
 async def prune(c: Connection, now: datetime, limit: int) -> int:
