@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import json
 import os
 import pathlib
 import signal
@@ -295,10 +296,19 @@ async def test_one_record_that_cannot_be_read_hides_nobody_else(runtime: Process
     await running(runtime, replace(workload(server()), workspace_id="w2"))
     record = folder / "workspaces" / "running" / "w1.json"
     kept = record.read_bytes()
-    record.write_bytes(kept[: len(kept) // 2])
-    found = await runtime.containers()
-    assert list(found) == ["w2"]
-    assert list(found.unreadable) == ["w1"]
+    values = json.loads(kept)
+    damages = (
+        b"[" * 200_000,
+        json.dumps({**values, "started_at": 1e300}).encode(),
+        json.dumps({**values, "first": {**values["first"], "pid": "1\0"}}).encode(),
+        b"[]",
+        kept[: len(kept) // 2],
+    )
+    for damage in damages:
+        record.write_bytes(damage)
+        found = await runtime.containers()
+        assert list(found) == ["w2"]
+        assert list(found.unreadable) == ["w1"]
     for verb in (runtime.container("w1"), runtime.stop("w1", 1)):
         with pytest.raises(UnreadableError, match=r"w1\.json"):
             await verb

@@ -104,13 +104,13 @@ async def test_a_row_that_cannot_be_read_is_not_there_and_the_others_go_on(
 
 async def test_a_failure_is_outlived(database: Delayed, routes: Routes, clock: ManualClock) -> None:
     async with database.connection() as c:
-        await c.execute("ALTER TABLE workspace_shares RENAME TO elsewhere")
+        await c.execute("ALTER TABLE workspaces RENAME COLUMN standby_ttl_seconds TO elsewhere")
     await change(database, routes, "w1", "RUNNING")
     async with asyncio.timeout(SOON):
         while not clock._sleepers:  # it failed, and waits to try again
             await asyncio.sleep(0.005)
     async with database.connection() as c:
-        await c.execute("ALTER TABLE elsewhere RENAME TO workspace_shares")
+        await c.execute("ALTER TABLE workspaces RENAME COLUMN elsewhere TO standby_ttl_seconds")
     await until(routes, clock, "w1", "RUNNING")
 
 

@@ -88,6 +88,55 @@ async def test_an_admins_token_does_not_enter_unseen(lab: Lab, hers: Workspace) 
     assert lab.ide.requests == []
 
 
+async def test_an_admin_who_was_a_guest_comes_in_by_the_door_again_when_the_share_has_ended(
+    lab: Lab, hers: Workspace
+) -> None:
+    await lab.services.sharing.share(MINA, hers.id, "boss")
+    await lab.known(hers, people=frozenset({"mina", "jun", "boss"}))
+    address = f"{lab.origin(hers.id)}/w/{hers.id}"
+    async with lab.browser("boss") as browser:
+        assert await visit(lab, browser, hers) == 200
+        assert await told(lab, hers) == []  # a guest, whom she asked in
+        async with browser.ws_connect(f"{address}/ws", headers={"Origin": lab.origin(hers.id)}) as socket:
+            await lab.services.sharing.unshare(MINA, hers.id, "boss")
+            closed = await socket.receive(timeout=20)
+            assert closed.type is aiohttp.WSMsgType.CLOSE
+        async with browser.get(f"{address}/api") as answer:
+            assert answer.status == 403
+        assert await told(lab, hers) == []
+        assert await visit(lab, browser, hers) == 200  # as an admin, and she is told
+        async with browser.get(f"{address}/api") as answer:
+            assert answer.status == 200
+    assert await told(lab, hers) == ["boss"]
+
+
+async def test_guests_of_a_deactivated_owner_are_out_before_the_workspace_has_stopped(
+    lab: Lab, hers: Workspace
+) -> None:
+    async with lab.browser("jun") as guest:
+        assert await visit(lab, guest, hers) == 200
+        address = f"{lab.origin(hers.id)}/w/{hers.id}"
+        async with guest.ws_connect(f"{address}/ws", headers={"Origin": lab.origin(hers.id)}) as socket:
+            await lab.services.people.change_user(operator(), "mina", role=None, active=False)
+            closed = await socket.receive(timeout=20)
+            assert closed.type is aiohttp.WSMsgType.CLOSE
+        async with guest.get(f"{address}/api") as answer:
+            assert answer.status in {403, 404}
+
+
+async def test_a_guests_stop_stops_nothing_and_wakes_nothing(lab: Lab, hers: Workspace) -> None:
+    async with lab.browser("jun") as guest:
+        assert await visit(lab, guest, hers) == 200
+        await lab.put(hers, "STANDBY")
+        await lab.known(hers, phase="STANDBY")
+        act = f"{lab.origin(hers.id)}/_codehub/act/{hers.id}"
+        same = {"Sec-Fetch-Site": "same-origin"}
+        async with guest.post(act, data={"action": "stop"}, headers=same, allow_redirects=False) as answer:
+            assert answer.status == 303
+        found = await lab.services.workspaces.get(operator(), hers.id)
+        assert found.desired_by is not DesiredBy.GUEST
+
+
 async def test_who_is_an_admin_no_more_is_out_of_other_peoples_workspaces(lab: Lab, hers: Workspace) -> None:
     async with lab.browser("boss") as browser:
         assert await visit(lab, browser, hers) == 200

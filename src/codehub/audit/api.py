@@ -11,6 +11,7 @@ from codehub.audit.model import AuditEntry
 from codehub.audit.service import AuditLog
 from codehub.http import paging, provide
 from codehub.http.access import may
+from codehub.http.fields import NO_NUL
 from codehub.http.language import Reader
 from codehub.http.problems import documented
 from codehub.i18n import audit
@@ -18,7 +19,7 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 
 router = APIRouter(prefix="/api/v1/admin", tags=["operations"], responses=documented(400, 401, 403, 503))
-Filter = Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$")]
+Filter = Annotated[str | None, Query(max_length=100, pattern=NO_NUL)]
 
 
 class AuditEntryOut(BaseModel):

@@ -66,6 +66,9 @@ class Access:
                 raise NotFoundError(authorize.missing(id_))
             resource = await authorize.resource_of(c, principal, found, isolated=self._isolated)
         decision = policy.decide(principal, Action.WORKSPACE_ENTER, resource)
+        if decision.tells_owner and principal.visit_told is False:
+            # A pass of before, by another right: a guest once, for example. Through the door again, where it is told.
+            raise NotFoundError(authorize.missing(id_))
         return Visit(found, resource, policy.enforce(decision, authorize.missing(id_)))
 
     async def wake(self, principal: Principal, visit: Visit, *, asked: bool = False) -> Workspace | Refused:
@@ -85,7 +88,7 @@ class Access:
                 await self._tell_owner(c, principal, w)
         seconds = max(self._session_seconds - MARGIN_SECONDS, TICKET_SECONDS)
         expires = self._clock.now().timestamp() + min(seconds, TOLD_SECONDS if decision.tells_owner else seconds)
-        return Pass(id_, principal.name, principal.role, principal.session_id, int(expires))
+        return Pass(id_, principal.name, principal.role, principal.session_id, int(expires), told=decision.tells_owner)
 
     async def _tell_owner(self, c: Connection, principal: Principal, w: Workspace) -> None:
         now = self._clock.now()

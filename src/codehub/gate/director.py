@@ -267,10 +267,17 @@ class WorkspaceDirector:
     def _authorize(self, route: Route, login: Login) -> Answer | None:
         """What those get who may not enter. Who may is remembered until something changes about the workspace."""
         decided = self._decide(route.entry, login)
-        if decided.allowed:
+        if login.principal.visit_told:
+            route.told.add(login.key)
+        if decided.allowed and self._is_told(route, login, decided):
             route.authorized.add(login.key)
             return None
-        return error_responses.refused(decided)
+        return error_responses.UNTOLD if decided.allowed else error_responses.refused(decided)
+
+    @staticmethod
+    def _is_told(route: Route, login: Login, decided: policy_model.Decision) -> bool:
+        """Who enters on a ground of which the owner is told needs a pass that was given with it."""
+        return not decided.tells_owner or login.key in route.told
 
     def _decide(self, entry: Entry, login: Login) -> policy_model.Decision:
         is_guest = login.principal.name in entry.people
@@ -378,7 +385,8 @@ class WorkspaceDirector:
 
     def _still_authorized(self, route: Route, login: Login) -> bool:
         principal = replace(login.principal, workspace_id=None)  # of the newest pass, which may be for another one
-        return self._decide(route.entry, login._replace(principal=principal)).allowed
+        decided = self._decide(route.entry, login._replace(principal=principal))
+        return decided.allowed and self._is_told(route, login, decided)
 
     def _is_over(self, login: Login) -> bool:
         return login.expires <= self._clock.timestamp() or login.key in self._revoked.ids

@@ -24,11 +24,19 @@ class Pass(NamedTuple):
     role: Role  # as it was at the login, which ends when the person becomes an admin, or is one no more
     session_id: str
     expires: int  # seconds since 1970
+    told: bool = False  # the owner learned of this visit; who enters only on that ground needs it
 
     @property
     def principal(self) -> Principal:
         """The person, for this workspace and nothing else."""
-        return Principal(self.person, self.role, ALL_SCOPES, session_id=self.session_id, workspace_id=self.workspace_id)
+        return Principal(
+            self.person,
+            self.role,
+            ALL_SCOPES,
+            session_id=self.session_id,
+            workspace_id=self.workspace_id,
+            visit_told=self.told,
+        )
 
 
 class Ticket(NamedTuple):
@@ -61,7 +69,7 @@ class Passes:
         self._told = Signer(secret_key, "shared-origin")
 
     def write(self, given: Pass) -> str:
-        return self._passes.sign(".".join(map(str, given)))
+        return self._passes.sign(_written(given))
 
     def read(self, text: str) -> Pass | None:
         """None: not one of ours. Whether it is still good is for the rules to say."""
@@ -75,7 +83,7 @@ class Passes:
         return self._told.verify(text) == session_id
 
     def ticket(self, given: Pass, state: str, now: float) -> str:
-        return self._tickets.sign(".".join(map(str, (*given, int(now) + TICKET_SECONDS, state, ids.new()))))
+        return self._tickets.sign(f"{_written(given)}.{int(now) + TICKET_SECONDS}.{state}.{ids.new()}")
 
     def read_ticket(self, text: str, now: float) -> Ticket | None:
         *parts, expires, state, id_ = (self._tickets.verify(text) or "..").split(".")
@@ -83,9 +91,13 @@ class Passes:
         return Ticket(given, int(expires), state, id_) if given and int(expires) > now else None
 
 
+def _written(given: Pass) -> str:
+    return ".".join(map(str, (*given[:-1], int(given.told))))
+
+
 def _read_pass(parts: Sequence[str]) -> Pass | None:
     """None: it has another shape, as those of an earlier version had."""
     if len(parts) != len(Pass._fields):
         return None
-    workspace_id, person, role, session_id, expires = parts
-    return Pass(workspace_id, person, Role(role), session_id, int(expires))
+    workspace_id, person, role, session_id, expires, told = parts
+    return Pass(workspace_id, person, Role(role), session_id, int(expires), told == "1")

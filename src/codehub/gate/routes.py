@@ -24,12 +24,13 @@ REMEMBER = 10_000  # workspaces that do not run
 class Route:
     """One workspace and what hangs on it."""
 
-    __slots__ = ("authorized", "entry", "forwards", "outcome", "waiting", "watched")
+    __slots__ = ("authorized", "entry", "forwards", "outcome", "told", "waiting", "watched")
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.forwards: dict[str, Forward] = {}  # by the login that entered: a session or a token
         self.authorized: set[str] = set()  # the same of those who may enter, as the entry stands
+        self.told: set[str] = set()  # the same of those of whose visit the owner was told
         self.waiting: set[asyncio.Future[None]] = set()
         # What follows from the entry, until it changes.
         self.watched: Watched | None = None  # as activity is told of it

@@ -70,10 +70,10 @@ async def visitor(request: Request) -> Principal | None:
 
 def _operator_name(request: Request) -> str:
     """As they say themselves: root could be any person. It is written into history, so it is one short word."""
-    said = unquote(request.headers.get(OPERATOR_NAME, ""))
+    uid: int = request.scope[OPERATOR_UID]
+    said = unquote(request.headers.get(OPERATOR_NAME, "")) if uid == 0 else ""
     if 0 < len(said) <= LONGEST_NAME and said.isprintable() and " " not in said:
         return said
-    uid = request.scope[OPERATOR_UID]
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

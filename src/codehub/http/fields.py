@@ -8,6 +8,7 @@ from codehub import names
 
 MOST_KEYS = 100  # of one body: each that is unknown is an error of its own, with a place and words
 LONGEST_MOMENT = 64  # characters
+NO_NUL = r"^[^\x00]*$"  # the database cannot store it
 
 
 class Body(BaseModel):

@@ -65,6 +65,7 @@ class Principal:
     expires_at: datetime | None = None  # of the token; a session goes on while it is used
     kind: Kind = Kind.PERSON
     workspace_id: str | None = None  # by a pass, which is good for this workspace and nothing else
+    visit_told: bool | None = None  # by a pass: was the owner told of this visit?
 
     @property
     def origin(self) -> Origin:

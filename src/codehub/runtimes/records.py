@@ -12,6 +12,9 @@ from codehub.runtimes.layout import Layout, WorkspacePaths
 from codehub.runtimes.shepherd.spec import HOST_NETWORK
 from codehub.system.processes import Identity
 
+# What a damaged file of ours can do to who reads it: not JSON, not of our shape, out of range, nested without end.
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
 
 @dataclass(frozen=True)
 class Running:
@@ -46,7 +49,7 @@ def read(paths: WorkspacePaths) -> Running | None:
     """Its record. One that cannot be read counts only while the lock is held: then something of it runs."""
     try:
         return _read(paths.record)
-    except (OSError, ValueError, TypeError, KeyError) as e:
+    except UNREADABLE as e:
         files.raise_if_exhausted(e)
         if files.is_free(paths.lock):
             return None
@@ -59,6 +62,8 @@ def _read(path: pathlib.Path) -> Running | None:
     except FileNotFoundError:
         return None
     values["shepherd"], values["first"] = Identity(**values["shepherd"]), Identity(**values["first"])
+    if not all(isinstance(values[who].pid, int) for who in ("shepherd", "first")):
+        raise ValueError("a process is known by its number")
     values["address"] = Address(**values["address"])
     values["started_at"] = datetime.fromtimestamp(values["started_at"], UTC)
     return Running(**values)
@@ -82,6 +87,6 @@ def read_exit(path: pathlib.Path) -> tuple[int | None, datetime] | None:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         return values["code"], datetime.fromtimestamp(values["at"], UTC)
-    except (OSError, ValueError, TypeError, KeyError) as e:
+    except UNREADABLE as e:
         files.raise_if_exhausted(e)
         return None  # what it says is for people: without it they are told less

@@ -37,7 +37,7 @@ def read(folder: pathlib.Path) -> Meta | None:
         return Meta(**json.loads((folder / META).read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, TypeError) as e:
+    except records.UNREADABLE as e:
         files.raise_if_exhausted(e)
         raise UnreadableError(f"what its {folder.name} is cannot be read ({META}: {e})") from e
 

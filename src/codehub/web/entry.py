@@ -140,7 +140,7 @@ async def status(request: Request, id: str) -> dict[str, Any]:  # noqa: A002
 
 @router.post("/_codehub/act/{id}", dependencies=[names(Action.WORKSPACE_WAKE)])
 async def act(request: Request, id: str) -> Response:  # noqa: A002
-    """The buttons of these pages. Who may not do what one says, a guest, wakes it at least."""
+    """The buttons of these pages. A guest wakes it instead of starting it, and does not stop it."""
     services = services_of(request)
     principal = await _visitor(request, id)
     visit = await services.access.visit(principal, id)
@@ -150,6 +150,8 @@ async def act(request: Request, id: str) -> Response:  # noqa: A002
         raise InvalidRequestError(f"must be one of {', '.join(ACTIONS)}", field="action")
     back = go(safe_next(next_, id))
     if not policy.allows(principal, ACTIONS[action], visit.resource):
+        if action == "stop":
+            return back
         outcome: Any = await services.access.wake(principal, visit, asked=True)
         return _over_limit(request, visit, outcome) if isinstance(outcome, Refused) else back
     await spend_change(request, principal)

@@ -146,10 +146,10 @@ async def enter(request: Request) -> Response:
     state_cookie = passes.state_cookie_name(services.settings)
     held = passes.state_of(request.cookies.get(state_cookie, ""))
     next_ = safe_next(request.query_params.get("next"), id_)
-    if await pass_holder(request, id_):
-        return go(next_)  # a double click, or the back button, after it had worked
     fits = ticket is not None and ticket.given.workspace_id == id_ and ticket.state == held
     if ticket is None or not fits or not await _first_use(services, ticket.id):
+        if await pass_holder(request, id_):
+            return go(next_)  # a double click, or the back button, after it had worked
         raise InvalidRequestError("this ticket is over: open the workspace from the dashboard again", field="ticket")
     response = go(next_)
     give_pass(request, response, ticket.given)

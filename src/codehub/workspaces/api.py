@@ -14,6 +14,7 @@ from codehub.clock import Clock
 from codehub.http import fields as web_fields
 from codehub.http import paging, provide
 from codehub.http.access import may, spend_creation
+from codehub.http.fields import NO_NUL
 from codehub.http.language import Reader
 from codehub.http.problems import documented
 from codehub.http.streams import Streams
@@ -126,11 +127,12 @@ async def list_workspaces(
     request: Request,
     caller: Annotated[Principal, may(Action.WORKSPACE_LIST)],
     owner: Annotated[
-        str | None, Query(max_length=63, description="Of this person; only an admin sees others'.")
+        str | None,
+        Query(max_length=63, pattern=NO_NUL, description="Of this person; only an admin sees others'."),
     ] = None,
     phase: Phase | None = None,
-    template: Annotated[str | None, Query(max_length=63)] = None,
-    name: Annotated[str | None, Query(max_length=100, description="Those that are called so.")] = None,
+    template: Annotated[str | None, Query(max_length=63, pattern=NO_NUL)] = None,
+    name: Annotated[str | None, Query(max_length=100, pattern=NO_NUL, description="Those that are called so.")] = None,
     deleted: Annotated[bool, Query(description="Those in the trash instead.")] = False,
     shared: Annotated[bool, Query(description="Those that others let you into, whatever else is said.")] = False,
     limit: paging.Limit = 50,

@@ -262,16 +262,16 @@ SELECT pg_notify('codehub_requests', '');
 
 -- name: routes_in_use
 -- What runs or is about to: the proxy always has these in memory, the others when a client asks for them.
-SELECT w.id, codehub_user_name(w.owner_id) AS owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
-       w.standby_ttl_seconds, array(SELECT u.name FROM workspace_shares s JOIN users u ON u.id = s.user_id WHERE s.workspace_id = w.id) AS guests,
+SELECT w.id, codehub_user_name(w.owner_id) AS owner, w.template, w.phase, w.operation, w.desired_state, w.address,
+       w.deleted_at IS NOT NULL AS deleted, w.standby_ttl_seconds, codehub_guests(w.id, w.owner_id) AS guests,
        events_newest() AS as_of
 FROM workspaces w
 WHERE w.observed_status = 'RUNNING'
    OR (w.health_status = 'OK' AND w.deleted_at IS NULL AND w.desired_state = 'RUNNING');
 
 -- name: routes_of
-SELECT w.id, codehub_user_name(w.owner_id) AS owner, w.template, w.phase, w.operation, w.desired_state, w.address, w.deleted_at IS NOT NULL AS deleted,
-       w.standby_ttl_seconds, array(SELECT u.name FROM workspace_shares s JOIN users u ON u.id = s.user_id WHERE s.workspace_id = w.id) AS guests,
+SELECT w.id, codehub_user_name(w.owner_id) AS owner, w.template, w.phase, w.operation, w.desired_state, w.address,
+       w.deleted_at IS NOT NULL AS deleted, w.standby_ttl_seconds, codehub_guests(w.id, w.owner_id) AS guests,
        events_newest() AS as_of
 FROM workspaces w
 WHERE w.id = ANY ($1::text[]);

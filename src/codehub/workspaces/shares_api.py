@@ -15,7 +15,7 @@ from codehub.workspaces.sharing import Sharing
 
 router = APIRouter(prefix="/api/v1", tags=["workspaces"], responses=documented(400, 401, 403, 503))
 Id = Annotated[str, Path(description="A workspace's id.", examples=["k3jx7q2mzv5d"])]
-User = Annotated[str, Path(description="A user's name.", max_length=63)]
+User = Annotated[str, Path(description="A user's name.", max_length=63, pattern=fields.NO_NUL)]
 
 
 class ShareIn(fields.Body):
