@@ -18,6 +18,9 @@ from codehub.system.processes import Identity
 START_SECONDS = 30.0
 KILL_SECONDS = 10.0  # from SIGKILL to dead: only a kernel that waits for a disk needs any
 BEGINNING_SECONDS = 15.0  # for a start by somebody else that is under way
+ATTEMPTS = 3
+# Seen on a busy machine: bubblewrap takes the kernel's answer about its loopback for another's, before anything runs.
+PASSING = "bwrap: loopback: "
 
 
 async def start(spec: Spec, threads: Threads) -> None:
@@ -35,16 +38,20 @@ async def start(spec: Spec, threads: Threads) -> None:
             check=False,
         )
 
-    # In a thread: uvloop does not report the end of a process whose own child lives on, which is what shepherds do.
-    try:
-        done = await threads.run(START, hand_over)
-    except subprocess.TimeoutExpired:
-        raise RuntimeFailureError("the start does not come to an end") from None
-    said, complaint = done.stdout, done.stderr
-    if not said:
-        raise StartFailedError(complaint.decode(errors="replace").strip().rpartition("\n")[2] or "no shepherd")
-    if trouble := json.loads(said).get("error"):
-        raise StartFailedError(trouble)
+    for attempt in range(ATTEMPTS):
+        # In a thread: uvloop does not report the end of a process whose own child lives on, which is what shepherds do.
+        try:
+            done = await threads.run(START, hand_over)
+        except subprocess.TimeoutExpired:
+            raise RuntimeFailureError("the start does not come to an end") from None
+        said, complaint = done.stdout, done.stderr
+        if not said:
+            raise StartFailedError(complaint.decode(errors="replace").strip().rpartition("\n")[2] or "no shepherd")
+        trouble = json.loads(said).get("error")
+        if not trouble:
+            return
+        if attempt + 1 == ATTEMPTS or not trouble.startswith(PASSING):
+            raise StartFailedError(trouble)
 
 
 async def stop(paths: WorkspacePaths, grace_seconds: float, threads: Threads) -> None:
