@@ -308,7 +308,9 @@ async def log_out(platform: Platform, desk: Desk) -> None:
 
 
 async def test_a_persons_hour_in_code_server(big_file: pathlib.Path) -> None:
-    command = [find_code_server(), "--auth=none", "--bind-addr=127.0.0.1:{port}", "--disable-telemetry"]
+    found = find_code_server()
+    assert found
+    command = [found, "--auth=none", "--bind-addr=127.0.0.1:{port}", "--disable-telemetry"]
     command += ["--disable-update-check", "--disable-workspace-trust", "{home}"]
     port = free_port()
     async with a_browser(port) as browser:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from codehub import settings as config
-from codehub.embedded.datadir import DataDir
+from codehub.embedded.datadir import DataDir, InUseError
 from codehub.errors import StartError
 from codehub.supervisor import listeners
 from tests.platform import codehub
@@ -85,7 +85,11 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: pathlib.Path, 
 def test_an_empty_a_prepared_and_an_old_one_are_used(tmp_path: pathlib.Path, there: tuple[str, ...]) -> None:
     for name in there:
         (tmp_path / name).mkdir() if name != "lock" else (tmp_path / name).touch()
-    os.close(DataDir(tmp_path).lock())
+    held = DataDir(tmp_path).lock()
+    assert {path.name for path in tmp_path.iterdir()} == {*there, "lock"}
+    with pytest.raises(InUseError):
+        DataDir(tmp_path).lock()
+    os.close(held)
 
 
 def test_a_missing_parent_is_a_mistake_except_below_the_default(
