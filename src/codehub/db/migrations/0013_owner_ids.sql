@@ -100,8 +100,16 @@ END $$;
 CREATE TRIGGER workspace_shares_announce AFTER INSERT OR DELETE ON workspace_shares
     FOR EACH ROW EXECUTE FUNCTION workspace_shares_announce();
 
--- A user who is deactivated has no guests until they are active again. One who is renamed is called otherwise in all
--- that shows their name: pages and the proxy's routes read it again.
+-- Who may enter as a guest: those with whom it is shared, while its owner is active.
+CREATE FUNCTION codehub_guests(workspace text, owner text) RETURNS text[] LANGUAGE sql STABLE
+RETURN ARRAY(
+    SELECT u.name FROM workspace_shares s JOIN users u ON u.id = s.user_id
+    WHERE s.workspace_id = workspace
+      AND EXISTS (SELECT FROM users o WHERE o.id = owner AND o.deactivated_at IS NULL)
+);
+
+-- A user who is deactivated has no guests until they are active again. The proxy's routes name owner and guests: they are
+-- read again then, and when somebody is renamed.
 CREATE OR REPLACE FUNCTION users_announce() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF (OLD.deactivated_at IS NULL) <> (NEW.deactivated_at IS NULL) THEN
@@ -112,15 +120,14 @@ BEGIN
         FROM workspaces w JOIN workspace_shares s ON s.workspace_id = w.id
         WHERE w.owner_id = NEW.id AND w.emptied_at IS NULL AND s.user_id IS NOT NULL;
     END IF;
-    IF OLD.name <> NEW.name THEN
-        INSERT INTO events (at, audience, kind, subject, data)
-        SELECT now(), 'workspace:' || w.id, 'workspace_updated', w.id, '{}'
-        FROM workspaces w
-        WHERE w.emptied_at IS NULL
-          AND (w.owner_id = NEW.id
-               OR EXISTS (SELECT FROM workspace_shares s WHERE s.workspace_id = w.id AND s.user_id = NEW.id));
-    END IF;
+    INSERT INTO events (at, audience, kind, subject, data)
+    SELECT now(), 'workspace:' || w.id, 'workspace_updated', w.id, '{}'
+    FROM workspaces w
+    WHERE w.emptied_at IS NULL
+      AND (w.owner_id = NEW.id
+           OR EXISTS (SELECT FROM workspace_shares s WHERE s.workspace_id = w.id AND s.user_id = NEW.id));
     RETURN NULL;
 END $$;
 CREATE TRIGGER users_announce AFTER UPDATE OF deactivated_at, name ON users
-    FOR EACH ROW EXECUTE FUNCTION users_announce();
+    FOR EACH ROW WHEN (OLD.name <> NEW.name OR (OLD.deactivated_at IS NULL) <> (NEW.deactivated_at IS NULL))
+    EXECUTE FUNCTION users_announce();
