@@ -175,7 +175,7 @@ async def revoke_token(
 @router.get("/users/{name}/sessions", responses=documented(404))
 async def list_sessions(
     request: Request,
-    caller: Annotated[Principal, may(Action.SESSION_LIST)],
+    caller: Annotated[Principal, may(Action.LOGIN_LIST)],
     name: Name,
     limit: paging.Limit = 50,
     cursor: paging.TimeCursor = None,
@@ -193,6 +193,6 @@ async def list_sessions(
 
 @router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=documented(404))
 async def revoke_session(
-    request: Request, caller: Annotated[Principal, may(Action.SESSION_REVOKE)], name: Name, session_id: str
+    request: Request, caller: Annotated[Principal, may(Action.LOGIN_REVOKE)], name: Name, session_id: str
 ) -> None:
     await _people(request).revoke_session(caller, name, session_id)

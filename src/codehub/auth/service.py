@@ -29,7 +29,7 @@ from codehub.settings import AuthConfig, LimitsConfig
 
 FIRST_ADMIN = "admin"
 RESERVED = frozenset({*System, "codehub"})  # history would take a person of that name for it
-REVOKES = {"session": Action.SESSION_REVOKE, "token": Action.TOKEN_REVOKE}
+REVOKES = {"session": Action.LOGIN_REVOKE, "token": Action.TOKEN_REVOKE}
 Leaving = Callable[[Connection, str, Principal, datetime], Awaitable[None]]  # who, by whom, when
 FROM_THE_START: store.After = (datetime.min.replace(tzinfo=UTC), "")
 
@@ -192,7 +192,7 @@ class People:
     async def page_sessions(
         self, caller: Principal, name: str, *, after: store.After, limit: int
     ) -> list[BrowserSession]:
-        policy_rules.require(caller, Action.SESSION_LIST, policy_rules.account(name))
+        policy_rules.require(caller, Action.LOGIN_LIST, policy_rules.account(name))
         async with self._database.connection() as c:
             person = await self._user(c, name)
             return await store.page_sessions(c, person.id, self._clock.now(), after, limit)

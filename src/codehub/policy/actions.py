@@ -50,8 +50,8 @@ class Action(StrEnum):
     TOKEN_LIST = "token.list"  # noqa: S105 (a name)
     TOKEN_CREATE = "token.create"  # noqa: S105
     TOKEN_REVOKE = "token.revoke"  # noqa: S105
-    SESSION_LIST = "session.list"
-    SESSION_REVOKE = "session.revoke"
+    LOGIN_LIST = "login.list"
+    LOGIN_REVOKE = "login.revoke"
     AUDIT_READ = "audit.read"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
@@ -142,8 +142,8 @@ TABLE: Mapping[Action, Rule] = {
     A.TOKEN_LIST: _account("list access tokens", READ),
     A.TOKEN_CREATE: _account("make an access token", WRITE),
     A.TOKEN_REVOKE: _account("revoke an access token", WRITE),
-    A.SESSION_LIST: _account("list the browsers that are logged in", READ),
-    A.SESSION_REVOKE: _account("log a browser out", WRITE),
+    A.LOGIN_LIST: _account("list the browsers that are logged in", READ),
+    A.LOGIN_REVOKE: _account("log a browser out", WRITE),
     A.AUDIT_READ: _platform("read the audit log", READ),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
     A.METRICS_READ: _platform("read the metrics", READ),

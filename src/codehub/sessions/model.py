@@ -1,0 +1,97 @@
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any
+
+
+class SessionStatus(StrEnum):
+    SCHEDULED = "SCHEDULED"
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETED = "COMPLETED"
+    SKIPPED = "SKIPPED"
+    CANCELED = "CANCELED"
+
+
+class RunStatus(StrEnum):
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    ABANDONED = "ABANDONED"
+
+
+class EndReason(StrEnum):
+    COMPLETED = "completed"
+    INACTIVE = "inactive"
+    BY_LEARNER = "by_learner"
+    SESSION_SKIPPED = "session_skipped"
+    SESSION_CANCELED = "session_canceled"
+
+
+@dataclass(frozen=True)
+class Session:
+    """A part of a plan: what is to be learnt, and on which day."""
+
+    id: str
+    plan_id: str
+    position: int
+    key: str
+    title: str
+    scheduled_for_date: date
+    blueprint_hash: str
+    status: SessionStatus
+    changed_at: datetime
+    run_id: str | None  # of its running run
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One learner's dated list of sessions."""
+
+    id: str
+    owner: str  # name
+    owner_id: str
+    title: str
+    created_by: str  # name
+    created_at: datetime
+    course_id: str | None
+    course_version: int | None
+    starts_on: date | None
+    progress: Mapping[SessionStatus, int]  # how many of its sessions are so; every status is named
+    sessions: tuple[Session, ...] = ()  # in their order; a list of plans leaves them out
+
+
+@dataclass(frozen=True)
+class Run:
+    """One attempt at a session."""
+
+    id: str
+    session_id: str
+    plan_id: str
+    owner: str  # name
+    owner_id: str
+    status: RunStatus
+    step_index: int  # to be done next
+    fence: int
+    blueprint_hash: str
+    predecessor_id: str | None
+    workspace_id: str | None
+    started_at: datetime
+    last_activity_at: datetime
+    ended_at: datetime | None
+    end_reason: EndReason | None
+    end_note: str | None
+    snapshot: Any = None  # the state of the last step that was completed
+
+    @property
+    def is_recovery(self) -> bool:
+        """Was it taken up again since it began? Each time gives it a higher fence."""
+        return self.fence > 1
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What was saved when a step was completed."""
+
+    step_index: int
+    state: Any
+    at: datetime
