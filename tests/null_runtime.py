@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, 
 from datetime import UTC, datetime
 from typing import Any
 
-from codehub.archives.model import Packing, Progress, no_progress
+from codehub.archives.model import Packing, Progress, Quota, no_progress
 from codehub.runtimes.base import (
     Address,
     Container,
@@ -18,6 +18,7 @@ from codehub.runtimes.base import (
     ExecResult,
     Exit,
     Found,
+    PutFile,
     RuntimeFailureError,
     Source,
     Volume,
@@ -141,10 +142,19 @@ class NullRuntime:
         stdin: bytes = b"",
         timeout_seconds: float = 60.0,
         max_output: int = 1_000_000,
+        contained: bool = False,
     ) -> ExecResult:
         return ExecResult(0, b"")
 
-    async def put(self, workspace_id: str, files: Mapping[str, bytes]) -> None: ...
+    async def put(
+        self,
+        workspace_id: str,
+        files: Mapping[str, bytes],
+        *,
+        delivered: Mapping[str, Collection[str]] | None = None,
+        quota: Quota | None = None,
+    ) -> Sequence[PutFile]:
+        return []
 
     async def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
         yield b""

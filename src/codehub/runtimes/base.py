@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from codehub.archives.model import Packing, Progress, Quota, no_progress
@@ -108,6 +109,21 @@ class ExecResult:
     timed_out: bool = False
 
 
+class PutOutcome(StrEnum):
+    WRITTEN = "written"
+    UNCHANGED = "unchanged"  # it is there already, or is being worked on since it was delivered
+    BESIDE = "beside"  # a person's own file stands in its place, and stays
+
+
+@dataclass(frozen=True)
+class PutFile:
+    """What became of a file that was put into a home."""
+
+    path: str
+    outcome: PutOutcome
+    name: str  # the path it really has
+
+
 class RuntimeFailureError(CodeHubError):
     """A verb failed and may be tried again."""
 
@@ -128,6 +144,12 @@ class ImageNotFoundError(RuntimeFailureError):
     """What the template wants to start is not there: trying again will not help."""
 
     code = "ImageNotFound"
+
+
+class HomeFullError(RuntimeFailureError):
+    """The home is at its limit, or the disk is."""
+
+    code = "HomeFull"
 
 
 class IsolationUnavailableError(RuntimeFailureError):
@@ -210,12 +232,29 @@ class Runtime(Protocol):
         stdin: bytes = b"",
         timeout_seconds: float = 60.0,
         max_output: int = 1_000_000,
+        contained: bool = False,
     ) -> ExecResult:
-        """Run a command inside a running workspace, as its user, in its home."""
+        """Run a command inside a running workspace, as its user, in its home.
+
+        `contained`: whatever it starts ends with it, at its time-out or with us, at the latest; and when it writes far
+        more than is kept, nothing reads on.
+        """
         ...
 
-    async def put(self, workspace_id: str, files: Mapping[str, bytes]) -> None:
-        """Write files into the home (relative paths, never outside it), owned by its user."""
+    async def put(
+        self,
+        workspace_id: str,
+        files: Mapping[str, bytes],
+        *,
+        delivered: Mapping[str, Collection[str]] | None = None,
+        quota: Quota | None = None,
+    ) -> Sequence[PutFile]:
+        """Write files into the home (relative paths, never outside it), owned by its user.
+
+        `delivered`: by path, the SHA-256 of what was put there before. Given, only such a file is replaced; one that a
+        person changed stays, and what is new is put beside it under another name. `quota`: the home's; beyond it
+        nothing is written (`HomeFullError`).
+        """
         ...
 
     def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:

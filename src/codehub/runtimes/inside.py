@@ -6,11 +6,12 @@ import json
 import os
 import pathlib
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from codehub.runtimes import files, launch
-from codehub.runtimes.base import ExecResult, RuntimeFailureError
+from codehub.runtimes.base import ExecResult, HomeFullError, PutFile, PutOutcome, RuntimeFailureError
 from codehub.runtimes.records import Running
 from codehub.runtimes.shepherd import tree
 from codehub.runtimes.shepherd.spec import PLAIN
@@ -18,18 +19,27 @@ from codehub.runtimes.volumes import Meta
 
 SLACK_SECONDS = 10.0  # beyond the command's own time: for the helper
 LINGER_SECONDS = 0.2  # for output of a command that has ended, while something it left behind keeps the pipe open
+UNREAD_BYTES = 1 << 20  # of output beyond what is kept: after that a contained command writes into nothing
 PUT_SECONDS = 60.0
 READY_SECONDS = 10.0
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """Of one command."""
+
+    seconds: float
+    output: int  # bytes that are kept
+    contained: bool = False  # see `Runtime.exec`
+
+    @property
+    def read(self) -> int | None:
+        """Bytes after which nothing is read on; None: all is read. A pipe without a reader ends most who write."""
+        return self.output + UNREAD_BYTES if self.contained else None
+
+
 async def run(
-    running: Running,
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    stdin: bytes,
-    timeout_seconds: float,
-    max_output: int,
+    running: Running, command: Sequence[str], environment: Mapping[str, str], stdin: bytes, bounds: Bounds
 ) -> ExecResult:
     header = {
         "isolation": running.isolation,
@@ -43,10 +53,13 @@ async def run(
         "directory": running.directory,
         "command": list(command),
         "environment": dict(environment),
-        "timeout": timeout_seconds,
+        "timeout": bounds.seconds,
+        "contained": bounds.contained,
+        "parent": os.getpid(),
     }
-    outcome, output, truncated = await _help("enter", header, [stdin], timeout_seconds + SLACK_SECONDS, max_output)
-    return ExecResult(outcome["code"], output, truncated, outcome["timed_out"])
+    output = _Output(bounds.output, bounds.read)
+    outcome = await _help("enter", header, [stdin], bounds.seconds + SLACK_SECONDS, output)
+    return ExecResult(outcome["code"], bytes(output.data), output.truncated, outcome["timed_out"])
 
 
 def _ready_ide(running: Running) -> int:
@@ -60,7 +73,12 @@ def _ready_ide(running: Running) -> int:
     return ide
 
 
-async def put(home: pathlib.Path, meta: Meta, contents: Mapping[str, bytes]) -> None:
+async def put(
+    home: pathlib.Path,
+    meta: Meta,
+    contents: Mapping[str, bytes],
+    delivered: Mapping[str, Collection[str]] | None = None,
+) -> list[PutFile]:
     for path in contents:
         parts = path.split("/")
         if "\0" in path or any(part in {"", ".", ".."} for part in parts):
@@ -69,9 +87,15 @@ async def put(home: pathlib.Path, meta: Meta, contents: Mapping[str, bytes]) -> 
         "home": str(home),
         "uid": meta.uid,
         "gid": meta.uid,
-        "files": [[path, len(data)] for path, data in contents.items()],
+        "files": [
+            [path, len(data), None if delivered is None else sorted(delivered.get(path, ()))]
+            for path, data in contents.items()
+        ],
     }
-    await _help("place", header, list(contents.values()), PUT_SECONDS, 0)
+    said = await _help("place", header, list(contents.values()), PUT_SECONDS, _Output(0))
+    return [
+        PutFile(path, PutOutcome(outcome), name) for path, (outcome, name) in zip(contents, said["files"], strict=True)
+    ]
 
 
 async def disk_usage(home: pathlib.Path, seconds: float) -> int:
@@ -97,8 +121,8 @@ async def disk_usage(home: pathlib.Path, seconds: float) -> int:
 
 
 async def _help(
-    module: str, header: Mapping[str, Any], data: Sequence[bytes], seconds: float, max_output: int
-) -> tuple[dict[str, Any], bytes, bool]:
+    module: str, header: Mapping[str, Any], data: Sequence[bytes], seconds: float, output: "_Output"
+) -> dict[str, Any]:
     """Start a helper, feed it, collect what it prints and how it says it went."""
     text = json.dumps(header).encode()
     with _Pipe() as report, _Pipe() as printed:
@@ -114,21 +138,20 @@ async def _help(
         )
         report.close_write()
         printed.close_write()
-        output = _Output(max_output)
         tasks = [
             asyncio.create_task(_feed(process, [f"{len(text):010}".encode(), text, *data])),
             asyncio.create_task(output.collect(printed)),
         ]
         try:
             async with asyncio.timeout(seconds):
-                said = await report.piece()
+                said = await report.all()
                 # Something left behind may hold the output open for ever; what the command itself wrote is there.
                 await asyncio.wait(tasks[1:], timeout=LINGER_SECONDS)
         except TimeoutError:
             raise RuntimeFailureError("the helper did not come back in time") from None
         finally:
             await _leave(process, tasks)
-        return _judge(said), bytes(output.data), output.truncated
+        return _judge(said)
 
 
 class _Pipe:
@@ -142,8 +165,13 @@ class _Pipe:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._read)
+        self.close_read()
         self.close_write()
+
+    def close_read(self) -> None:
+        if self._read >= 0:
+            os.close(self._read)
+            self._read = -1
 
     def close_write(self) -> None:
         if self.write >= 0:
@@ -161,18 +189,31 @@ class _Pipe:
         finally:
             loop.remove_reader(self._read)
 
+    async def all(self) -> bytes:
+        """Until its last writer has gone."""
+        data = b""
+        while piece := await self.piece():
+            data += piece
+        return data
+
 
 class _Output:
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most: int | None = None) -> None:
         self.data = bytearray()
         self.truncated = False
         self._limit = limit
+        self._most = most
+        self._read = 0
 
     async def collect(self, pipe: _Pipe) -> None:
         while piece := await pipe.piece():
             room = self._limit - len(self.data)
             self.data += piece[:room]
             self.truncated = self.truncated or len(piece) > room
+            self._read += len(piece)
+            if self._most is not None and self._read > self._most:
+                pipe.close_read()
+                return
 
 
 async def _feed(process: asyncio.subprocess.Process, pieces: Sequence[bytes]) -> None:
@@ -202,5 +243,5 @@ def _judge(said: bytes) -> dict[str, Any]:
         raise RuntimeFailureError("the helper ended without a word")
     outcome: dict[str, Any] = json.loads(said)
     if "error" in outcome:
-        raise RuntimeFailureError(outcome["error"])
+        raise (HomeFullError if outcome.get("full") else RuntimeFailureError)(outcome["error"])
     return outcome

@@ -9,7 +9,9 @@ import os
 import pathlib
 from dataclasses import dataclass
 
-from codehub.runtimes.base import StartFailedError
+from codehub.archives.model import Quota
+from codehub.runtimes.base import HomeFullError, StartFailedError
+from codehub.runtimes.layout import WorkspacePaths
 from codehub.runtimes.shepherd import seccomp
 from codehub.runtimes.shepherd.shares import FILTER, NESTED, NO_FILTER, Shares
 from codehub.runtimes.shepherd.spec import PLAIN
@@ -75,6 +77,20 @@ def require_space(config: ShareConfig, place: pathlib.Path, needed: int = 0) -> 
         )
 
 
+def require_room(config: ShareConfig, paths: WorkspacePaths, quota: Quota, size: int, files: int) -> None:
+    """Nothing is put into a home beyond its limit, as its shepherd last measured it: often, the closer it gets."""
+    try:
+        require_space(config, paths.home, size)
+    except StartFailedError as e:
+        raise HomeFullError(e.detail) from e
+    used = _usage(paths.usage_file)
+    if used and (used["bytes"] + size > quota.bytes or used["files"] + files > quota.inodes):
+        raise HomeFullError(
+            f"the home is full ({used['bytes'] // MIB} of {quota.bytes // MIB} MB, {used['files']} files): "
+            "delete what is not needed, then try again"
+        )
+
+
 def shares(
     limits: Limits,
     config: ShareConfig,
@@ -120,10 +136,15 @@ def counts_apart(uid: int | None, release: str) -> bool:
 
 def _is_full(limits: Limits, usage_file: pathlib.Path) -> bool:
     """As its last shepherd left it. Not known: then the next one measures."""
-    try:
-        used = json.loads(usage_file.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return False
-    return bool(
+    used = _usage(usage_file)
+    return bool(used) and bool(
         (limits.disk_mb and used["bytes"] > limits.disk_mb * MIB) or (limits.files and used["files"] > limits.files)
     )
+
+
+def _usage(usage_file: pathlib.Path) -> dict[str, int]:
+    try:
+        used: dict[str, int] = json.loads(usage_file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return {}
+    return used

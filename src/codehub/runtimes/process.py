@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 
 from codehub.archives import process as archives
-from codehub.archives.model import Packing, Progress, no_progress
+from codehub.archives.model import Packing, Progress, Quota, no_progress
 from codehub.clock import Clock
 from codehub.runtimes import (
     cgroups,
@@ -35,6 +35,7 @@ from codehub.runtimes.base import (
     Exit,
     Found,
     IsolationUnavailableError,
+    PutFile,
     RuntimeFailureError,
     Source,
     StartFailedError,
@@ -217,6 +218,7 @@ class ProcessRuntime:
         stdin: bytes = b"",
         timeout_seconds: float = 60.0,
         max_output: int = 1_000_000,
+        contained: bool = False,
     ) -> ExecResult:
         running = records.read(self._layout.of(workspace_id))
         if running is None or not running.alive:
@@ -224,13 +226,23 @@ class ProcessRuntime:
         environment = workload.basic_environment(
             workspace_id, running.user, running.directory, self._layout.data_dir, running.network
         )
-        return await inside.run(
-            running, command, environment, stdin=stdin, timeout_seconds=timeout_seconds, max_output=max_output
-        )
+        bounds = inside.Bounds(timeout_seconds, max_output, contained=contained)
+        return await inside.run(running, command, environment, stdin, bounds)
 
-    async def put(self, workspace_id: str, files: Mapping[str, bytes]) -> None:
+    async def put(
+        self,
+        workspace_id: str,
+        files: Mapping[str, bytes],
+        *,
+        delivered: Mapping[str, Collection[str]] | None = None,
+        quota: Quota | None = None,
+    ) -> Sequence[PutFile]:
         meta: Meta = await asyncio.to_thread(self._volumes.meta, workspace_id)
-        await inside.put(self._layout.of(workspace_id).home, meta, files)
+        paths = self._layout.of(workspace_id)
+        if quota:
+            size = sum(map(len, files.values()))
+            await self._threads.run(OBSERVE, limits.require_room, self._config, paths, quota, size, len(files))
+        return await inside.put(paths.home, meta, files, delivered)
 
     async def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
         folder = self._layout.of(workspace_id).log

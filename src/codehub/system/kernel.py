@@ -29,6 +29,7 @@ _CAPABILITY_VERSION = 0x20080522
 _PIDFD_GETFD = 438  # the same number on every architecture, as the next one
 _MOUNT_SETATTR = 442  # the same number on every architecture
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_RENAME_EXCHANGE = 2
 _SIOCSIFFLAGS, _IFF_UP, _IFF_LOOPBACK, _IFF_RUNNING = 0x8914, 0x1, 0x8, 0x40
 
 # Loaded before any fork: a child between fork and exec must not have to look for libraries.
@@ -100,6 +101,12 @@ def prctl_value(option: int, argument: int = 0, second: int = 0) -> int:
 def set_name(name: str) -> None:
     """What process lists show, of which there is room for 15 characters."""
     _check(_libc.prctl(PR_SET_NAME, os.fsencode(name), 0, 0, 0), "prctl")
+
+
+def exchange(folder: int, one: str, other: str) -> None:
+    """Two names of a folder get each other's files, in one step: none of them is gone for a moment."""
+    names = (folder, os.fsencode(one), folder, os.fsencode(other))
+    _check(_libc.renameat2(*names, _RENAME_EXCHANGE), "renameat2")
 
 
 def sync_file_system(fd: int) -> None:

@@ -14,7 +14,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from codehub.runtimes.shepherd import seccomp, shares
+from codehub.runtimes.shepherd import seccomp, shares, tree
 from codehub.runtimes.shepherd.launch import join_groups
 from codehub.system import kernel
 from codehub.system.processes import Identity
@@ -27,13 +27,16 @@ def main(arguments: list[str]) -> None:
     report = int(arguments[0])
     try:
         wanted = json.loads(read_exactly(int(read_exactly(10))))
+        if wanted["contained"]:
+            _end_with(wanted["parent"])
         join_groups(wanted["groups"], tell=False)
         if wanted["isolation"] != "none":
             _enter(wanted)
-        outcome = _run(wanted, report)
+        outcome = _run_contained(wanted, report) if wanted["contained"] else _run(wanted, report)
     except OSError as e:
         outcome = {"error": e.strerror or str(e)}
-    os.write(report, json.dumps(outcome).encode())
+    if outcome:
+        os.write(report, json.dumps(outcome).encode())
     os._exit(0)
 
 
@@ -91,9 +94,80 @@ def _run(wanted: dict[str, Any], report: int) -> dict[str, Any]:
     return {"code": code if code >= 0 else 128 - code, "timed_out": late}
 
 
+def _run_contained(wanted: dict[str, Any], report: int) -> dict[str, Any] | None:
+    """By one that says itself how it went, in the workspace's own pid namespace. None: it has said so."""
+    parent = os.getpid()
+    _end_with(wanted["parent"])  # again: entering a user namespace may have cleared it
+    warden = os.fork()
+    if warden == 0:
+        _end_with(parent)
+        os.write(report, json.dumps(_contain(wanted, report)).encode())
+        os._exit(0)
+    _, status = os.waitpid(warden, 0)
+    return {"code": 128 + signal.SIGKILL, "timed_out": False} if status else None
+
+
+def _end_with(parent: int) -> None:
+    """Should the parent die, so do we. In another pid namespace its number is 0."""
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() not in {0, parent}:
+        os._exit(1)
+
+
+def _contain(wanted: dict[str, Any], report: int) -> dict[str, Any]:
+    """Run the command one pid namespace further in: with its first process the kernel ends everything in there.
+
+    Where that is not allowed (an ordinary user's platform without isolation), those who fork away become our children.
+    """
+    try:
+        kernel.unshare(kernel.CLONE_NEWPID)
+        first = _first_process
+    except OSError:
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        first = _become
+    child = os.fork()
+    if child == 0:
+        os.close(report)
+        if first is _first_process:
+            _end_with(0)
+        first(wanted)
+    late = False
+
+    def end(*_: object) -> None:
+        nonlocal late
+        late = True
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, wanted["timeout"])
+    code = _wait_for(child)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    tree.kill_descendants(os.getpid())
+    return {"code": code, "timed_out": late}
+
+
+def _first_process(wanted: dict[str, Any]) -> NoReturn:
+    """Number 1 in there: buries those that are left to it, and ends with the command."""
+    command = os.fork()
+    if command == 0:
+        _become(wanted)
+    os._exit(_wait_for(command))
+
+
+def _wait_for(child: int) -> int:
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
 def _become(wanted: dict[str, Any]) -> NoReturn:
     try:
         os.setsid()
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and programs rely on
+            signal.signal(number, signal.SIG_DFL)
         os.chdir("/")
         kernel.give_up_rights(wanted["uid"], wanted["gid"])
         shares.prefer_for_oom()

@@ -3,19 +3,33 @@
 On standard input, as for `enter`: ten digits, JSON, then the files' contents one after the other. Folders are walked
 one by one without following links, and a file is written aside and renamed, so that a link in its place is replaced,
 not followed. As root, the home is opened first and the rights given up before anything in it is touched.
+
+A file that comes with a list of digests is delivered: what stands in its place is replaced only if it has one of them,
+which nobody but the platform wrote. Else it is a person's, and stays.
 """
+
+# Plain names and descriptors instead of paths: everything is relative to a folder that is held open.
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import stat
+from collections.abc import Iterator
 from typing import Any
 
 from codehub.runtimes.shepherd.enter import read_exactly
 from codehub.system import kernel
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without waiting for the other end of a pipe that has the name of a file.
+LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+OTHER = ""  # what is there, and not one of ours: a link, a folder, a pipe, something large or closed
+MOST_NAMES = 20
+MOST_BYTES = 4 << 20  # of a file that is delivered
+WRITTEN, UNCHANGED, BESIDE = "written", "unchanged", "beside"
 
 
 def main(arguments: list[str]) -> None:
@@ -25,16 +39,17 @@ def main(arguments: list[str]) -> None:
         home = os.open(wanted["home"], FOLDER)
         kernel.give_up_rights(wanted["uid"], wanted["gid"])
         os.umask(0o022)
-        for path, size in wanted["files"]:
-            _write(home, path, read_exactly(size))
-        outcome: dict[str, Any] = {"code": 0}
+        files = [_write(home, path, read_exactly(size), known) for path, size, known in wanted["files"]]
+        outcome: dict[str, Any] = {"code": 0, "files": files}
     except OSError as e:
-        outcome = {"error": f"{e.filename}: {e.strerror}" if e.filename else e.strerror or str(e)}
+        said = f"{e.filename}: {e.strerror}" if e.filename else e.strerror or str(e)
+        outcome = {"error": said, "full": e.errno in FULL}
     os.write(report, json.dumps(outcome).encode())
     os._exit(0)
 
 
-def _write(home: int, path: str, data: bytes) -> None:
+def _write(home: int, path: str, data: bytes, known: list[str] | None) -> tuple[str, str]:
+    """What became of it, and the path it has."""
     *folders, name = path.split("/")
     try:
         folder = _walk(home, folders)
@@ -42,7 +57,11 @@ def _write(home: int, path: str, data: bytes) -> None:
         reason = "a link or a file stands where a folder should be" if e.errno in {errno.ELOOP, errno.ENOTDIR} else None
         raise OSError(e.errno, reason or e.strerror, path) from e
     try:
-        _replace(folder, name, data)
+        if known is None:
+            _replace(folder, name, data)
+            return WRITTEN, path
+        outcome, placed = _deliver(folder, name, data, frozenset(known))
+        return outcome, "/".join((*folders, placed))
     except OSError as e:
         raise OSError(e.errno, e.strerror, path) from e
     finally:
@@ -68,14 +87,82 @@ def _replace(folder: int, name: str, data: bytes) -> None:
         before = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISREG(before.st_mode):
             mode = stat.S_IMODE(before.st_mode) & 0o777
+    with _aside(folder, data, mode) as aside:
+        os.replace(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+@contextlib.contextmanager
+def _aside(folder: int, data: bytes, mode: int) -> Iterator[str]:
+    """The file under a name that nothing else has. What still has that name afterwards goes."""
     aside = f".codehub-{os.getpid()}-{os.urandom(8).hex()}"
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             os.fchmod(fd, mode)
-        os.replace(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
+        yield aside
+    finally:
         with contextlib.suppress(OSError):
             os.unlink(aside, dir_fd=folder)
-        raise
+
+
+def _deliver(folder: int, name: str, data: bytes, known: frozenset[str]) -> tuple[str, str]:
+    new = hashlib.sha256(data).hexdigest()
+    for candidate in (name, *_other_names(name)):
+        outcome = WRITTEN if candidate == name else BESIDE
+        there = _digest(folder, candidate)
+        if there is None and _create(folder, candidate, data):
+            return outcome, candidate
+        if there == new:
+            return UNCHANGED if candidate == name else BESIDE, candidate
+        if there in known and _exchange(folder, candidate, data, known):
+            return outcome, candidate
+        if new in known:  # delivered before, and worked on since: that is what it was for
+            return UNCHANGED, name
+    raise OSError(errno.EEXIST, "too many files of such a name are there")
+
+
+def _other_names(name: str) -> Iterator[str]:
+    """`main.new.py`, `main.new2.py`, …: still what its ending says."""
+    stem, ending = os.path.splitext(name)  # noqa: PTH122
+    for number in range(1, MOST_NAMES):
+        yield f"{stem}.new{number if number > 1 else ''}{ending}"
+
+
+def _digest(folder: int, name: str) -> str | None:
+    """Of what is there. None: nothing is."""
+    try:
+        fd = os.open(name, LOOK, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return OTHER
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > MOST_BYTES:
+            return OTHER
+        with os.fdopen(os.dup(fd), "rb") as file:
+            return hashlib.sha256(file.read(MOST_BYTES + 1)).hexdigest()
+    finally:
+        os.close(fd)
+
+
+def _create(folder: int, name: str, data: bytes) -> bool:
+    """Not over anything that a person makes meanwhile."""
+    with _aside(folder, data, 0o644) as aside:
+        try:
+            os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            return False
+    return True
+
+
+def _exchange(folder: int, name: str, data: bytes, known: frozenset[str]) -> bool:
+    """Against one of ours, and back should it be a person's by now."""
+    mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) & 0o777
+    with _aside(folder, data, mode) as aside:
+        kernel.exchange(folder, aside, name)
+        if _digest(folder, aside) in known:
+            return True
+        kernel.exchange(folder, aside, name)
+    return False
