@@ -1,0 +1,9 @@
+cat > 02-numbers/bill.py <<'EOF'
+place = input("Where? ")
+total = (input("Total? "))
+people = (input("People? "))
+print(place)
+print("=" * len(place))
+print(f"Each pays: {total // people}")
+print(f"Left over: {total % people}")
+EOF

@@ -1,0 +1,11 @@
+cat > 01-hello/card.py <<'EOF'
+name = "지훈"
+city = "전주"
+likes = "바둑"
+
+print("====================")
+print("이름:", name)
+print("사는 곳:", city)
+print("좋아하는 것:", likes)
+print("====================")
+EOF
