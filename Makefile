@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench soak model lock states policy architecture clean
+.PHONY: help serve test check format bench soak model lock states policy schema architecture clean
 
 help: ## List what can be run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ states: $(VENV)/installed ## Draw docs/states.md from the rules
 
 policy: $(VENV)/installed ## Draw docs/policy.md, who may do what, from its table
 	$(BIN)/python scripts/draw-policy
+
+schema: $(VENV)/installed ## Write docs/blueprint.schema.json, what a learning session is made of
+	$(BIN)/python scripts/draw-schema
 
 architecture: $(VENV)/installed ## Draw the layers and the four ways into docs/architecture.md
 	$(BIN)/python scripts/draw-architecture

@@ -1,7 +1,14 @@
 """The one exception tree. `http.problems` turns it into HTTP, `cli` into one line and an exit code; no other does."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+ERRORS_AT_MOST = 20  # of one request: a body can be wrong in a hundred thousand places
+
+
+def printable(text: str) -> str:
+    """Names in a body are the sender's: half a surrogate pair is valid JSON, and cannot be sent back as UTF-8."""
+    return text.encode("utf-8", "replace").decode()[:200]
 
 
 class CodeHubError(Exception):
@@ -27,6 +34,17 @@ class InvalidRequestError(CodeHubError):
 
     def __init__(self, detail: str, *, field: str) -> None:
         super().__init__(f"{field}: {detail}", errors=[{"field": field, "message": detail}])
+
+    @classmethod
+    def of(cls, found: Sequence[tuple[str, str]]) -> Self:
+        """Several at once, each a field and what is wrong with it."""
+        shown = [(printable(field), printable(message)) for field, message in found[:ERRORS_AT_MOST]]
+        error = cls(shown[0][1], field=shown[0][0])
+        more = f"; and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        error.detail = "; ".join(f"{field}: {message}" for field, message in shown) + more
+        error.extra = {"errors": [{"field": field, "message": message} for field, message in shown]}
+        error.args = (error.detail,)
+        return error
 
 
 class UnauthenticatedError(CodeHubError):

@@ -12,14 +12,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 
 from codehub import logs
-from codehub.errors import CodeHubError, InvalidRequestError, UnavailableError
+from codehub.errors import ERRORS_AT_MOST, CodeHubError, InvalidRequestError, UnavailableError, printable
 
 log = logs.get()
 MEDIA_TYPE = "application/problem+json"
 CODES = {400: "INVALID_REQUEST", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "TOO_LARGE", 403: "FORBIDDEN"}
 ROUTED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 RETRY_SECONDS = "2"
-ERRORS_AT_MOST = 20  # of one request: a body can be wrong in a hundred thousand places
 ErrorPage = Callable[[Request, int], Response | None]
 
 
@@ -89,7 +88,7 @@ async def _on_error(request: Request, error: Exception) -> Response:
 async def _on_invalid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101
     found = error.errors()
-    errors = [{"field": _field(e["loc"]), "message": _printable(e["msg"])} for e in found[:ERRORS_AT_MOST]]
+    errors = [{"field": _field(e["loc"]), "message": printable(e["msg"])} for e in found[:ERRORS_AT_MOST]]
     detail = "; ".join(f"{e['field']}: {e['message']}" for e in errors)
     more = f"; and {len(found) - ERRORS_AT_MOST} more" if len(found) > ERRORS_AT_MOST else ""
     kind = InvalidRequestError
@@ -98,15 +97,10 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
 
 def _field(location: tuple[int | str, ...]) -> str:
     """("body", "name") is `name` to the client that wrote the request."""
-    parts = [_printable(str(part)) for part in location]
+    parts = [printable(str(part)) for part in location]
     if parts[0] == "body" and len(location) == 2 and isinstance(location[1], int):
         return "body"  # malformed JSON, and where
     return ".".join(parts[1:]) or parts[0]
-
-
-def _printable(text: str) -> str:
-    """Names in a body are the sender's: half a surrogate pair is valid JSON, and cannot be sent back as UTF-8."""
-    return text.encode("utf-8", "replace").decode()[:200]
 
 
 async def _on_http(request: Request, error: Exception) -> Response:

@@ -16,6 +16,7 @@ from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
 from codehub.gate import hosts
 from codehub.http import problems, provide
+from codehub.sessions import schema_api
 from codehub.templates import api as templates_api
 from codehub.web import dashboard, entry, handover, health, live, login, pages, rendering
 from codehub.web.middleware import BodyLimit, HeadAsGet, OwnHosts, RequestContext, SameOriginWrites
@@ -26,6 +27,7 @@ from codehub.workspaces import points_api, shares_api
 ABOUT = "Self-hosted coding labs. Log in with a cookie, or send `Authorization: Bearer …`."
 TAGS = [
     {"name": "workspaces"},
+    {"name": "learning"},
     {"name": "people"},
     {"name": "operations"},
     {"name": "health"},
@@ -38,6 +40,7 @@ ROUTERS = (
     points_api.router,
     shares_api.router,
     templates_api.router,
+    schema_api.router,
     auth_api.router,
     audit_api.router,
     coordinator_api.router,

@@ -1,0 +1,176 @@
+"""A session's blueprint: its steps and what they show, ask and run. Pure: validation, canonical form, learner's view.
+
+Called by `Sessions` and `Courses` before anything is stored, by `courses.folder` for what a teacher wrote, and by
+`Runs` for what a step holds. The shape itself is in `blueprint_model`; its JSON Schema is published.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import ErrorDetails
+
+from codehub.errors import InvalidRequestError
+from codehub.sessions.blueprint_model import (
+    ABOUT_STEPS,
+    ONE,
+    SEVERAL,
+    Activity,
+    Blueprint,
+    Check,
+    Choice,
+    Question,
+    Step,
+)
+
+__all__ = ["Activity", "Blueprint", "Check", "Choice", "Question", "Step"]
+T = TypeVar("T")
+MOST_BYTES = 256 * 1024  # of the canonical form
+MOST_LEVELS = 8  # of lists and objects in each other; the schema has five
+NEEDS = {  # what a step needs, and where it stands
+    Step.LEARN: ("learningContent", "a LEARN step needs at least one chunk"),
+    Step.CHECK: ("checkQuestions", "a CHECK step needs at least one question"),
+    Step.PRACTICE: ("practiceActivity", "a PRACTICE step needs an activity"),
+}
+
+
+def parse(value: object, at: str = "blueprint") -> Blueprint:
+    """Raise InvalidRequestError with everything that is wrong, each by its field below `at`."""
+    if complaint := _too_much(value):
+        raise InvalidRequestError(complaint, field=at or "blueprint")
+    errors = list(_across(value))
+    blueprint = None
+    try:
+        blueprint = Blueprint.model_validate(value)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        errors = [*((_field(e), _message(e)) for e in found), *errors]
+    if errors or blueprint is None:
+        raise InvalidRequestError.of([(".".join(p for p in (at, field) if p), message) for field, message in errors])
+    if len(canonical(blueprint).encode()) > MOST_BYTES:  # defaults and normal forms may have added to it
+        raise InvalidRequestError(_too_large(), field=at or "blueprint")
+    return blueprint
+
+
+def canonical(blueprint: Blueprint) -> str:
+    """The same text for the same blueprint: JSON with sorted names, without spaces, with every default filled in."""
+    return _text(blueprint.model_dump(mode="json", by_alias=True))
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def learners_view(blueprint: Blueprint) -> dict[str, Any]:
+    """What a learner may get: no answers, no feedback, no commands and hints of checks."""
+    shown: dict[str, Any] = blueprint.model_dump(mode="json", by_alias=True)
+    for question in shown["checkQuestions"]:
+        del question["answer"], question["feedback"]
+    if activity := shown["practiceActivity"]:
+        activity["checks"] = [{"id": check["id"], "title": check["title"]} for check in activity["checks"]]
+    return shown
+
+
+def share(items: Sequence[T], n: int, k: int) -> Sequence[T]:
+    """What the k-th (from 0) of n steps of a kind has of its chunks or questions; all of them where there are fewer."""
+    if len(items) < n:
+        return items
+    return items[len(items) * k // n : len(items) * (k + 1) // n]
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema 2020-12. That COMPLETE is last, and that ids differ, is beyond it and said in descriptions."""
+    schema = Blueprint.model_json_schema(by_alias=True, schema_generator=_Schema)
+    choices = schema["$defs"]["Question"]["properties"]["choices"]
+    choices["items"] = {"anyOf": [choices["items"], {"type": "string", "description": "Its own id."}]}
+    schema["properties"]["steps"] |= {"contains": {"const": "COMPLETE"}, "maxContains": 1, "description": ABOUT_STEPS}
+    schema["allOf"] = [
+        {
+            "if": {"required": ["steps"], "properties": {"steps": {"contains": {"const": step.value}}}},
+            "then": {"required": [field], "properties": {field: _something(schema["properties"][field])}},
+        }
+        for step, (field, _) in NEEDS.items()
+    ]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Blueprint"}
+    return {**head, **{name: schema[name] for name in sorted(schema)}}
+
+
+class _Schema(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+        """A title would only repeat the name."""
+        return False
+
+
+def _something(of: dict[str, Any]) -> dict[str, Any]:
+    return {"minItems": 1} if of.get("type") == "array" else {"type": "object"}
+
+
+def _too_much(value: object) -> str | None:
+    """Before anything looks inside: what is very deep or large is not worth a list of what is wrong in it."""
+    level: list[object] = [value]
+    for _ in range(MOST_LEVELS):
+        level = [inner for outer in level for inner in _inside(outer)]
+    if level:
+        return f"is nested more than {MOST_LEVELS} levels deep"
+    if len(_text(value).encode("utf-8", "replace")) > MOST_BYTES:
+        return _too_large()
+    return None
+
+
+def _inside(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _too_large() -> str:
+    return f"has more than {MOST_BYTES} bytes as JSON: make two sessions of it, or smaller files"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+
+
+def _across(value: object) -> Iterator[tuple[str, str]]:
+    """What holds between fields, looked at also where a field is wrong in itself: all errors are told at once."""
+    if not isinstance(value, dict) or not isinstance(steps := value.get("steps"), list):
+        return
+    ends = [index for index, step in enumerate(steps) if step == Step.COMPLETE]
+    if not ends:
+        yield "steps", "COMPLETE is missing: it is the last step"
+    for index in ends[:-1]:
+        yield f"steps.{index}", "COMPLETE may occur only once"
+    if ends and ends[-1] != len(steps) - 1:
+        yield f"steps.{ends[-1]}", "COMPLETE must be the last step"
+    for step, (field, complaint) in NEEDS.items():
+        if step in steps and not value.get(field):
+            yield field, complaint
+    yield from _twice("checkQuestions", value.get("checkQuestions"))
+    activity = value.get("practiceActivity")
+    if isinstance(activity, dict):
+        yield from _twice("practiceActivity.checks", activity.get("checks"))
+
+
+def _twice(at: str, items: object) -> Iterator[tuple[str, str]]:
+    """Ids that an earlier item has already."""
+    seen: set[str] = set()
+    for index, item in enumerate(items if isinstance(items, list) else []):
+        found = item.get("id") if isinstance(item, dict) else None
+        if isinstance(found, str):
+            if found in seen:
+                yield f"{at}.{index}.id", f"{found!r} is the id of an earlier one"
+            seen.add(found)
+
+
+def _field(error: ErrorDetails) -> str:
+    """Where in the JSON it is: without the parts that name a case of ours instead of a place."""
+    parts = [str(part) for part in error["loc"] if part not in {ONE, SEVERAL, "[key]"}]
+    return ".".join([*parts, *([error["ctx"]["field"]] if error["type"] == "invalid" else [])])
+
+
+def _message(error: ErrorDetails) -> str:
+    return error["msg"].removeprefix("Value error, ")
