@@ -26,14 +26,25 @@ from unittest import mock
 from codehub.archives import model as archive_model
 from codehub.archives import service as archive_service
 from codehub.archives.objects import Stored
+from codehub.coordinator import setbacks
 from codehub.reconciler import controller, homes
 from codehub.reconciler.idle_recheck import Returned
-from codehub.runtimes.base import Address, Container, Exit, Found, RuntimeFailureError, Source, Volume, Workload
+from codehub.runtimes.base import (
+    Address,
+    Container,
+    Exit,
+    Found,
+    RuntimeFailureError,
+    Source,
+    UnreadableError,
+    Volume,
+    Workload,
+)
 from codehub.templates.model import Template
 from codehub.workspaces.model import Workspace
-from model.asks import Ask, ExpiredError
+from model.asks import Ask, BrokenError, ExpiredError
 from model.database import NOW
-from model.world import EMPTY, GARBAGE, HALF, ID
+from model.world import EMPTY, GARBAGE, HALF, ID, TORN
 
 IDE = Template("t", "t", start_seconds=20)
 CONTAINER = Container(ID, "1", Address(socket="s"), NOW)
@@ -70,14 +81,15 @@ class Runtime:
     node = "here"
 
     async def containers(self) -> Found[Container]:
-        return Found({ID: CONTAINER} if await Ask("containers") else {})
+        found = await Ask("containers")
+        return Found({}, {ID: found}) if found == TORN else Found({ID: CONTAINER} if found else {})
 
     async def container(self, _id: str) -> Container | None:
         return dataclasses.replace(CONTAINER, answers=True) if await Ask("container") else None
 
     async def volumes(self, _ids: Collection[str]) -> Found[Volume]:
         found = await Ask("volumes")
-        return Found({} if found is None else {ID: Volume(ID, *found)})
+        return Found({}, {ID: found}) if found == TORN else Found({} if found is None else {ID: Volume(ID, *found)})
 
     async def create_volume(self, _id: str, generation: str) -> None:
         await Ask("create_volume", generation)
@@ -115,6 +127,26 @@ class Runtime:
 
     async def last_exit(self, _id: str) -> Exit | None:
         return Exit(1, "")
+
+
+class Setbacks:
+    """Time passes between two ticks: whatever was set aside is tried again. Only what cannot be read may be."""
+
+    def __init__(self, *_args: Any) -> None: ...
+
+    async def load(self, _c: Any) -> None: ...
+
+    def waiting(self) -> list[str]:
+        return []
+
+    def has(self, _name: str) -> bool:
+        return False
+
+    async def note(self, _name: str, error: Exception) -> None:
+        if not isinstance(error, UnreadableError):
+            raise BrokenError(f"what nothing expects: {setbacks.describe(error)}")
+
+    async def clear(self, _name: str) -> None: ...
 
 
 class IdleRecheck:
@@ -316,6 +348,7 @@ def driven() -> Iterator[None]:
         (controller, "asyncio", STEPPED),
         (controller, "ids", IDS),
         (controller, "log", Silent()),
+        (controller, "Setbacks", Setbacks),
         (controller, "random", types.SimpleNamespace(random=lambda: 0.0)),
         (homes, "asyncio", STEPPED),
         (archive_service, "asyncio", STEPPED),

@@ -71,12 +71,23 @@ class Moves:
         elif row.attention_at == LATER:
             passed = self._tables.rows.number(settled({**vars(row), "attention_at": NOW}))
             yield self._of_leader(state, Step("time passes", passed, state.world, state.leader), 0, by_itself=True)
+        if faults:
+            yield from self._torn_ticks(state)
         if state.stale != NONE and self._plain:
             ticking = self._tables.leader(leader._replace(heard=self._tables.nothing))
             yield self._of_leader(state, Step("leader: a tick begins", state.row, state.world, ticking), 0)
         elif state.stale != NONE and self._would_be_seen(state):
             begun, _ = self._stepper.look(state.row, state.world, state.leader, "")
             yield self._of_leader(state, begun._replace(label="leader: a tick begins"), 0)
+
+    def _torn_ticks(self, state: State) -> Iterator[Move]:
+        """Ticks that cannot read what is there of a container or of volumes."""
+        there = self._tables.worlds.values[state.world]
+        looks = {"containers": there.container, "volumes": there.volume or there.parked}
+        for look in [look for look, found in looks.items() if found]:
+            torn = self._stepper.tick(state.row, state.world, state.leader, self._fresh_operation(state), look)
+            if (torn.row, torn.leader) != (state.row, state.leader):
+                yield self._of_leader(state, torn, 1)
 
     def _would_be_seen(self, state: State) -> bool:
         """Would a tick see it if the former leader took its next step now?"""

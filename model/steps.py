@@ -183,25 +183,31 @@ class Stepper:
 
     # --- ticks
 
-    def tick(self, row: int, there: int, number: int, fresh: str) -> Step:
-        """A whole tick at once. When nobody else acts, nothing comes between that its write would not notice."""
-        key = (row, there, number, fresh)
+    def tick(self, row: int, there: int, number: int, fresh: str, torn: str = "") -> Step:
+        """A whole tick at once. When nobody else acts, nothing comes between that its write would not notice.
+
+        `torn` is a look of it whose answer cannot be read.
+        """
+        key = (row, there, number, fresh, torn)
         found = self._ticks.get(key)
         if found is None:
             leader = self.tables.leaders.values[number]
-            place = self._run_tick(row, there, leader, fresh)
-            doomed = self._run_tick(row, there, leader, fresh, changed=True)
+            place = self._run_tick(row, there, leader, fresh, torn)
+            doomed = self._run_tick(row, there, leader, fresh, torn, changed=True)
             if doomed.committed or doomed.spawned:
                 raise BrokenError("a tick acts on a row that changed since it looked")
-            found = self._ticks[key] = self._arrived("tick", place, row, there, leader)
+            label = f"tick, and what {torn} answers cannot be read" if torn else "tick"
+            found = self._ticks[key] = self._arrived(label, place, row, there, leader)
         return found
 
-    def _run_tick(self, row: int, there: int, leader: Leader, fresh: str, *, changed: bool = False) -> Place:
+    def _run_tick(self, row: int, there: int, leader: Leader, fresh: str, torn: str, *, changed: bool = False) -> Place:
         the_row, the_world = self.tables.rows.values[row], self.tables.worlds.values[there]
 
         def respond(asks: Ask) -> Answer:
             if asks.verb in QUESTIONS:
                 return "returns", View(the_row, leader.epoch, fresh, changed=changed and asks.verb == "transaction")
+            if asks.verb == torn:
+                return "returns", world.TORN
             return world.perform(the_world, asks.verb, asks.args)[0]
 
         return machine.run_tick(leader.epoch, respond)

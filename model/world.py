@@ -8,6 +8,7 @@ for a new home, `v1`, `v2` … for what the person made of it, `GARBAGE` for wha
 from typing import Any, NamedTuple
 
 EMPTY, GARBAGE, HALF = "empty", "garbage", "half"
+TORN = "torn"  # what a look finds that cannot be read
 ID = "w"
 
 

@@ -21,6 +21,7 @@ from codehub.runtimes.base import (
     PutFile,
     RuntimeFailureError,
     Source,
+    UnreadableError,
     Volume,
     Workload,
 )
@@ -49,7 +50,7 @@ class NullRuntime:
         self.fail: dict[str, Exception] = {}  # verb → what it raises
         self.silent: set[str] = set()  # workspaces that start and never answer
         self.looks: Counter[str] = Counter()
-        self.unreadable_containers: dict[str, str] = {}
+        self.unreadable_containers: dict[str, str] = {}  # of those in `running`
         self.unreadable_volumes: dict[str, str] = {}
         self._starts = 0
 
@@ -60,10 +61,18 @@ class NullRuntime:
 
     async def containers(self) -> Found[Container]:
         self.looks["containers"] += 1
-        return Found(self.running, self.unreadable_containers)
+        return Found(
+            {id_: found for id_, found in self.running.items() if id_ not in self.unreadable_containers},
+            self.unreadable_containers,
+        )
+
+    def _require_readable(self, workspace_id: str) -> None:
+        if why := self.unreadable_containers.get(workspace_id):
+            raise UnreadableError(why)
 
     async def container(self, workspace_id: str) -> Container | None:
         self.looks["container"] += 1
+        self._require_readable(workspace_id)
         found = self.running.get(workspace_id)
         return found and dataclasses.replace(found, answers=workspace_id not in self.silent)
 
@@ -129,6 +138,7 @@ class NullRuntime:
 
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:
         self._call("stop", workspace_id)
+        self._require_readable(workspace_id)
         self.running.pop(workspace_id, None)
 
     async def last_exit(self, workspace_id: str) -> Exit | None:

@@ -9,6 +9,7 @@ import pathlib
 import signal
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -297,18 +298,30 @@ async def test_one_record_that_cannot_be_read_hides_nobody_else(runtime: Process
     record = folder / "workspaces" / "running" / "w1.json"
     kept = record.read_bytes()
     values = json.loads(kept)
-    damages = (
-        b"[" * 200_000,
-        json.dumps({**values, "started_at": 1e300}).encode(),
-        json.dumps({**values, "first": {**values["first"], "pid": "1\0"}}).encode(),
-        b"[]",
-        kept[: len(kept) // 2],
+    first = values["first"]
+    wrong: tuple[dict[str, Any], ...] = (
+        *({"started_at": at} for at in (1e300, "now", None, True)),
+        *({"first": {**first, "pid": pid}} for pid in ("1\0", 0, -1, 2**31, True, 1.5, first["pid"] * 10**30)),
+        {"first": {**first, "started": float("inf")}},
+        {"address": {"socket": ["s"]}},
+        {"address": {"socket": "a\0b"}},
+        {"address": "s"},
+        {"groups": "g"},
+        {"rlimits": {"nofile": "many"}},
+        {"uid": "root"},
+        {"directory": None},
     )
-    for damage in damages:
+    torn = (b"[" * 200_000, b"[]", b"null", b"", b"\xff\xfe", kept + b" " * 100_000, kept[: len(kept) // 2])
+    for damage in (*torn, *(json.dumps({**values, **part}).encode() for part in wrong)):
         record.write_bytes(damage)
         found = await runtime.containers()
-        assert list(found) == ["w2"]
+        assert list(found) == ["w2"], damage[:500]
         assert list(found.unreadable) == ["w1"]
+    record.unlink()
+    record.mkdir()
+    assert list((await runtime.containers()).unreadable) == ["w1"]
+    record.rmdir()
+    record.write_bytes(b"{")
     for verb in (runtime.container("w1"), runtime.stop("w1", 1)):
         with pytest.raises(UnreadableError, match=r"w1\.json"):
             await verb

@@ -237,6 +237,61 @@ async def test_a_volume_that_cannot_be_read_is_told_apart_and_can_be_destroyed(
     assert set(await runtime.disk_items()) == {DiskItem("w2", "g2", "volume")}
 
 
+async def test_whatever_is_wrong_with_what_a_volume_says_of_itself_it_cannot_be_read_and_nothing_else(
+    runtime: ProcessRuntime, folder: pathlib.Path
+) -> None:
+    await runtime.create_volume("w1", "g1")
+    await runtime.create_volume("w2", "g2")
+    meta = folder / "workspaces" / "homes" / "w1" / "volume" / "meta.json"
+    kept = meta.read_bytes()
+
+    async def is_unreadable() -> bool:
+        found = await runtime.volumes(["w1", "w2"])
+        return (list(found), list(found.unreadable)) == (["w2"], ["w1"])
+
+    for damage in (
+        *(b"", b"null", b"[]", b"{}", b"\xff\xfe{}", b"[" * 100_000, kept + b" " * 100_000, b"9" * 5_000),
+        b'{"generation": 1e999}',
+        b'{"generation": NaN}',
+        b'{"generation": Infinity}',
+        b'{"generation": null}',
+        b'{"generation": ""}',
+        b'{"generation": "a\\u0000b"}',
+        b'{"generation": "a\\ud800"}',
+        b'{"generation": ["g1"]}',
+        b'{"generation": "g1", "uid": 1e999}',
+        b'{"generation": "g1", "uid": "0"}',
+        b'{"generation": "g1", "uid": true}',
+        b'{"generation": "g1", "uid": 0}',
+        b'{"generation": "g1", "uid": -1}',
+        b'{"generation": "g1", "uid": 99999999999999999999}',
+        b'{"generation": "g1", "restored_from": 1}',
+    ):
+        meta.write_bytes(damage)
+        assert await is_unreadable(), damage[:100]
+    meta.unlink()
+    os.mkfifo(meta)
+    assert await is_unreadable()
+    meta.unlink()
+    meta.mkdir()
+    assert await is_unreadable()
+    meta.rmdir()
+    meta.write_bytes(kept)
+    assert set(await runtime.volumes(["w1", "w2"])) == {"w1", "w2"}
+
+
+async def test_what_is_wrong_with_how_it_ended_is_told_as_unknown(runtime: ProcessRuntime) -> None:
+    await runtime.create_volume("w1", "g1")
+    exit_file = runtime._layout.of("w1").exit_file
+    for damage in (b'{"code": 1e999, "at": 1}', b'{"code": "0", "at": 1}', b'{"code": 0, "at": 1e300}', b"{}", b"7"):
+        exit_file.write_bytes(damage)
+        assert await runtime.last_exit("w1") is None
+    exit_file.write_bytes(b'{"code": 3, "at": 1.5}')
+    ended = await runtime.last_exit("w1")
+    assert ended
+    assert ended.code == 3
+
+
 async def test_everything_that_takes_disk_is_listed_and_destroyed_by_its_generation(
     runtime: ProcessRuntime, folder: pathlib.Path
 ) -> None:

@@ -224,6 +224,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "due_to_sleep": (NOW, ["v"], 10, "here"),
     "lost_containers": ([], ["v"], 10, "here"),
     "not_running": (["w"], [], "here"),
+    "unreadable": (["w"], [], "here"),
     "sweep": ("", [], 10, "here"),
 }
 GENERATED = {"phase", "phase_changed_at", "idle_since", "error_info"}  # the last: text or value, by the driver

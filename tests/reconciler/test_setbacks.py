@@ -16,7 +16,7 @@ from codehub.errors import InvalidRequestError
 from codehub.runtimes.base import Exit
 from codehub.settings import LimitsConfig
 from codehub.templates.model import Template
-from codehub.workspaces.model import Desired, Health, Operation, Phase, Workspace
+from codehub.workspaces.model import Desired, Observed, Operation, Phase, Workspace
 from tests.null_runtime import NullRuntime
 from tests.reconciler.test_controller import MINA, House, NullArchives, OneTemplate, build
 from tests.virtual_time import ManualClock
@@ -40,7 +40,6 @@ async def set_aside(house: House) -> list[Setback]:
 async def test_a_record_that_cannot_be_read_stops_nobody_else_and_is_tried_again_with_pauses(house: House) -> None:
     bad = await house.create()
     await house.until(bad, Phase.RUNNING)
-    container = house.runtime.running.pop(bad)
     house.runtime.unreadable_containers[bad] = "its record cannot be read"
     await house.service.request(MINA, bad, Desired.STANDBY)  # it asks for attention
     before = metrics.SETBACKS.labels("workspace")._value.get()
@@ -58,11 +57,98 @@ async def test_a_record_that_cannot_be_read_stops_nobody_else_and_is_tried_again
         await house.tick()
     assert pauses[0] < pauses[1] < pauses[2] <= 4
     w = await house.service.get(MINA, bad)
-    assert (w.phase, w.health_status) == (Phase.RUNNING, Health.OK)  # nothing is known, so nothing is claimed
+    assert (w.phase, w.observed_status) == (Phase.ERROR, Observed.RUNNING)
     del house.runtime.unreadable_containers[bad]
-    house.runtime.running[bad] = container
     await house.clock.advance(10)
+    await house.until(bad, Phase.STANDBY)  # as was asked for before
+    assert await set_aside(house) == []
+
+
+async def test_what_runs_and_cannot_be_told_is_an_error_that_its_owner_sees_and_nothing_is_stopped(
+    house: House,
+) -> None:
+    bad = await house.create()
+    before = await house.until(bad, Phase.RUNNING)
+    calls = list(house.runtime.calls)
+    house.runtime.unreadable_containers[bad] = "it runs, but its record cannot be read"
+    w = await house.until(bad, Phase.ERROR, ticks=1)
+    assert w.error_info
+    assert (w.error_info["reason"], w.error_info["last_error"]) == (
+        "RecordUnreadable",
+        "it runs, but its record cannot be read",
+    )
+    assert (w.observed_status, w.volume_generation) == (Observed.RUNNING, before.volume_generation)
+    assert (await house.events(bad))[-1] == "RecordUnreadable"
+    await house.service.recover(MINA, bad)  # which does not help as long as it is so
+    await house.clock.advance(10)
+    await house.until(bad, Phase.ERROR)
+    del house.runtime.unreadable_containers[bad]
+    await house.clock.advance(10)
+    again = await house.until(bad, Phase.RUNNING, ticks=1)  # by itself
+    assert (again.address, again.error_info, again.attention_at) == (before.address, None, None)
+    assert (await house.events(bad))[-1] == "readable again"
+    assert house.runtime.calls == calls
+    assert await set_aside(house) == []
+
+
+async def test_one_that_ended_while_it_could_not_be_told_is_started_again(house: House) -> None:
+    bad = await house.create()
+    await house.until(bad, Phase.RUNNING)
+    house.runtime.unreadable_containers[bad] = "torn"
+    await house.until(bad, Phase.ERROR)
+    del house.runtime.unreadable_containers[bad], house.runtime.running[bad]
+    await house.clock.advance(10)
+    await house.tick(2)
+    await house.clock.advance(10)
+    await house.until(bad, Phase.RUNNING)
+
+
+@pytest.mark.parametrize("purge", [False, True])
+async def test_one_that_is_deleted_while_it_cannot_be_told_goes_when_it_can(house: House, *, purge: bool) -> None:
+    bad = await house.create()
+    await house.until(bad, Phase.RUNNING)
+    house.runtime.unreadable_containers[bad] = "torn"
+    await house.until(bad, Phase.ERROR)
+    await house.service.delete(MINA, bad, purge=purge)
+    for _ in range(10):  # more often than an operation is tried
+        await house.clock.advance(400)
+        await house.tick()
+    assert bad in house.runtime.running
+    del house.runtime.unreadable_containers[bad]
+    await house.clock.advance(400)
+    await house.until(bad, Phase.DELETED)
+    assert (house.runtime.running, house.runtime.homes) == ({}, {})
+
+
+async def test_a_running_workspaces_volume_that_cannot_be_read_is_an_error_too_and_passes(house: House) -> None:
+    bad = await house.create()
+    before = await house.until(bad, Phase.RUNNING)
+    house.runtime.unreadable_volumes[bad] = "torn"
+    w = await house.until(bad, Phase.ERROR, ticks=1)
+    assert w.error_info
+    assert w.error_info["reason"] == "VolumeUnreadable"
+    for _ in range(3):
+        await house.clock.advance(10)
+        await house.tick()
+    w = await house.service.get(MINA, bad)
+    assert (w.observed_status, w.volume_generation) == (Observed.RUNNING, before.volume_generation)
+    del house.runtime.unreadable_volumes[bad]
+    await house.clock.advance(20)
+    assert (await house.until(bad, Phase.RUNNING, ticks=1)).address == before.address
+
+
+async def test_an_error_that_passes_lets_no_more_run_than_may(house: House) -> None:
+    bad = await house.create(Desired.STANDBY)
     await house.until(bad, Phase.STANDBY)
+    await house.service.request(MINA, bad, Desired.RUNNING)
+    house.runtime.unreadable_volumes[bad] = "torn"
+    await house.until(bad, Phase.ERROR)
+    del house.runtime.unreadable_volumes[bad]
+    await house.clock.advance(20)
+    await house.tick(2)
+    assert (await house.service.get(MINA, bad)).phase is Phase.ERROR
+    await house.service.recover(MINA, bad)
+    await house.until(bad, Phase.RUNNING)
     assert await set_aside(house) == []
 
 
@@ -188,12 +274,13 @@ class SlowArchives(NullArchives):
         return await super().store(w, _generation, epoch, _runtime, _progress)
 
 
-async def test_a_class_that_ends_is_packed_a_few_at_a_time_while_others_start(house: House) -> None:
+async def store_eight_away_while_one_starts(house: House) -> tuple[SlowArchives, list[str]]:
+    """Returns when the one runs that was asked for last."""
     slow = SlowArchives()
     house.controller._operations._archives = slow
     class_ = [await house.create(Desired.STANDBY) for _ in range(8)]
     for id_ in class_:
-        await house.until(id_, Phase.STANDBY)
+        await house.until(id_, Phase.STANDBY, ticks=30)
     for id_ in class_:
         await house.service.request(MINA, id_, Desired.ARCHIVED)
     await house.clock.advance(1)
@@ -202,6 +289,11 @@ async def test_a_class_that_ends_is_packed_a_few_at_a_time_while_others_start(ho
         while (await house.service.get(MINA, wakes)).phase is not Phase.RUNNING:
             await house.controller.tick()
             await asyncio.sleep(0.01)
+    return slow, class_
+
+
+async def test_a_class_that_ends_is_packed_a_few_at_a_time_while_others_start(house: House) -> None:
+    slow, class_ = await store_eight_away_while_one_starts(house)
     assert len(slow.packing) == house.config.max_concurrent_packs
     slow.may_end.set()
     for id_ in class_:
@@ -213,16 +305,4 @@ async def test_thousands_that_are_to_be_stored_away_keep_nobody_from_waking(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codehub.reconciler.controller.ROWS_PER_TICK", 3)
-    slow = SlowArchives()
-    house.controller._operations._archives = slow
-    crowd = [await house.create(Desired.STANDBY) for _ in range(8)]
-    for id_ in crowd:
-        await house.until(id_, Phase.STANDBY, ticks=30)
-    for id_ in crowd:
-        await house.service.request(MINA, id_, Desired.ARCHIVED)
-    await house.clock.advance(1)
-    wakes = await house.create()
-    async with asyncio.timeout(20):
-        while (await house.service.get(MINA, wakes)).phase is not Phase.RUNNING:
-            await house.controller.tick()
-            await asyncio.sleep(0.01)
+    await store_eight_away_while_one_starts(house)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from codehub.workspaces import rules
 from codehub.workspaces.model import (
     TERMINAL,
+    UNREADABLE,
     Desired,
     DesiredBy,
     Health,
@@ -265,14 +266,49 @@ def test_a_container_without_volume_is_always_a_problem() -> None:
 
 def test_a_volume_that_cannot_be_read_is_a_problem_whatever_runs_and_is_remembered() -> None:
     for w in STATES:
-        judged = rules.judge(w, Observation(container=True, unreadable="torn"))
+        judged = rules.judge(w, Observation(container=True, volume_unreadable="torn"))
         if w.observed_status is D and w.deleted_at:
             assert judged == rules.Judgement(D)
         else:
             assert judged == rules.Judgement(w.observed_status, Reason.VOLUME_UNREADABLE)
     w = replace(workspace(S), volume_generation="g1")
     failed = rules.after_failure(w, Reason.VOLUME_UNREADABLE, "torn", NOW, 0, 0.0)
-    assert rules.volume_after(w, Observation(unreadable="torn"), failed) == ("g1", False)
+    assert rules.volume_after(w, Observation(volume_unreadable="torn"), failed) == ("g1", False)
+
+
+def test_what_runs_and_cannot_be_told_is_running_and_a_problem() -> None:
+    for w in STATES:
+        judged = rules.judge(w, Observation(container=True, record_unreadable="torn", volume_unreadable="torn"))
+        if w.observed_status is D and w.deleted_at:
+            assert judged == rules.Judgement(D)
+        else:
+            assert judged == rules.Judgement(R, Reason.RECORD_UNREADABLE)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_only_an_error_about_reading_is_looked_at_again(reason: Reason) -> None:
+    failure = rules.after_failure(workspace(R), reason, "torn", NOW, 0, 0.0)
+    assert failure.retry_at is None
+    assert failure.attention_at == (NOW if reason in UNREADABLE else None)
+
+
+def test_an_error_about_reading_is_over_when_it_can_be_read_unless_one_more_would_run() -> None:
+    for w, reason, wanted in itertools.product(STATES, Reason, Desired):
+        w = replace(w, error_info={"reason": reason}, desired_state=wanted)  # noqa: PLW2901
+        again = rules.is_readable_again(w, Observation(volume="g1"))
+        about_reading = w.health_status is ERROR and w.operation is OP.NONE and reason in UNREADABLE
+        one_more = w.observed_status is not R and wanted is Desired.RUNNING and w.deleted_at is None
+        assert again == (about_reading and not one_more)
+        for torn in (Observation(record_unreadable="torn"), Observation(volume_unreadable="torn")):
+            assert not rules.is_readable_again(w, torn)
+
+
+def test_nothing_is_done_to_what_runs_untold_and_what_lies_untold_can_be_deleted() -> None:
+    for operation in OP:
+        assert rules.why_blocked(operation, Observation(record_unreadable="torn")) == "torn"
+        lies = rules.why_blocked(operation, Observation(volume_unreadable="torn"))
+        assert lies == ("torn" if operation is OP.NONE else None)
+        assert rules.why_blocked(operation, Observation()) is None
 
 
 @pytest.mark.parametrize(

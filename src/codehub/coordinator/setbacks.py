@@ -21,6 +21,7 @@ log = logs.get()
 FIRST_SECONDS, LONGEST_SECONDS = 1.0, 300.0
 JITTER = 0.2
 LONGEST_ERROR = 2_000
+WORKSPACE = "workspace"  # a kind
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class Setbacks:
         now = self.clock.now()
         return [name for name, (_, retry_at) in self._known.items() if retry_at > now]
 
+    def has(self, name: str) -> bool:
+        return name in self._known
+
     async def note(self, name: str, error: Exception) -> None:
         failures = self._known.get(name, (0, None))[0] + 1
         said = logs.redact_text(describe(error))[:LONGEST_ERROR]
@@ -73,6 +77,11 @@ class Setbacks:
 
 def describe(error: Exception) -> str:
     return error.detail if isinstance(error, CodeHubError) else f"{type(error).__name__}: {error}"
+
+
+async def forget(c: Connection, kind: str, name: str) -> None:
+    """A person asked for something: the next tick tries it at once, whatever pause it was given."""
+    await c.execute(sql.clear_setback, kind, name)
 
 
 async def listing(c: Connection, limit: int) -> list[Setback]:

@@ -18,7 +18,7 @@ from codehub import ids, logs
 from codehub.clock import Clock
 from codehub.coordinator.driver import Tick
 from codehub.coordinator.leader import Lease
-from codehub.coordinator.setbacks import Setbacks
+from codehub.coordinator.setbacks import WORKSPACE, Setbacks
 from codehub.db import Connection
 from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.reconciler import idle_recheck
@@ -35,7 +35,6 @@ log = logs.get()
 ROWS_PER_TICK = 2_000
 SWEEP_PER_TICK = 200
 PROBES_AT_ONCE = 16
-SETBACKS = "workspace"
 
 
 @dataclass
@@ -67,7 +66,7 @@ class Controller:
         self._nudge = nudge
         self._idle_recheck = recheck
         self._transitions = Transitions(lease, clock, config.max_retry, runtime.node)
-        self._setbacks = Setbacks(lease, clock, SETBACKS)
+        self._setbacks = Setbacks(lease, clock, WORKSPACE)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._under_way: dict[str, Operation] = {}
         self._bounds = {
@@ -133,6 +132,7 @@ class Controller:
                 (sql.due_to_sleep, (now, aside, ROWS_PER_TICK, node)),
                 (sql.lost_containers, (running, aside, ROWS_PER_TICK, node)),
                 (sql.not_running, (running, aside, node)),
+                (sql.unreadable, (list(look.containers.unreadable), aside, node)),
                 (sql.sweep, (self._swept, aside, SWEEP_PER_TICK, node)),
             ):
                 found = await store.query(c, statement, *args)
@@ -154,12 +154,13 @@ class Controller:
             volume = volumes.get(id_)
             here = volume if volume and not volume.parked else None
             look.seen[id_] = Observation(
-                container=id_ in look.containers,
+                container=id_ in look.containers or id_ in look.containers.unreadable,
                 answering=id_ in answering,
                 volume=here.generation if here else None,
                 restored_from=here.restored_from if here else None,
                 parked=volume.generation if volume and volume.parked else volume.parked_generation if volume else None,
-                unreadable=volumes.unreadable.get(id_),
+                record_unreadable=look.containers.unreadable.get(id_),
+                volume_unreadable=volumes.unreadable.get(id_),
             )
 
     async def _which_answer(self, look: Observations) -> set[str]:
@@ -187,9 +188,11 @@ class Controller:
         return bound is None or sum(other is operation for other in self._under_way.values()) < bound
 
     def _can_wait(self, w: Workspace, look: Observations) -> bool:
-        """It only waits for room, and nothing new was seen of it: not worth a transaction."""
-        unclear = w.id in look.containers.unreadable
-        return not unclear and not self._has_room(rules.plan(w)[0]) and not rules.is_news(w, look.seen[w.id])
+        """It is as desired or only waits for room, and nothing new was seen of it: not worth a transaction."""
+        seen, operation = look.seen[w.id], rules.plan(w)[0]
+        at_rest = operation is Operation.NONE and w.attention_at is None and not self._setbacks.has(w.id)
+        waits = at_rest or not self._has_room(operation)
+        return waits and not seen.unreadable and not rules.is_news(w, seen)
 
     def _waits(self, w: Workspace) -> bool:
         """For its next attempt."""
@@ -197,8 +200,6 @@ class Controller:
 
     async def _advance(self, id_: str, look: Observations) -> bool:
         """Take in what was seen of one workspace and begin, or carry on, what it needs. True: work is under way."""
-        if unreadable := look.containers.unreadable.get(id_):
-            raise UnreadableError(unreadable)
         seen, container = look.seen[id_], look.containers.get(id_)
         gone = await self._why_gone(look.candidates[id_], seen)
         async with self._lease.transaction() as c:
@@ -209,10 +210,14 @@ class Controller:
             if idle_recheck.concerns(w) and await self._is_used(c, w, look):
                 return False
             operation, plan = rules.plan(w)
-            if operation is Operation.NONE or not self._has_room(operation) or self._waits(w):
-                return False
-            if w.operation is Operation.NONE:
-                w = await self._transitions.begin(c, w, operation, plan, ids.new(16))
+            blocked = rules.why_blocked(operation, seen)
+            if blocked is None:
+                if operation is Operation.NONE or not self._has_room(operation) or self._waits(w):
+                    return False
+                if w.operation is Operation.NONE:
+                    w = await self._transitions.begin(c, w, operation, plan, ids.new(16))
+        if blocked is not None:  # its error is saved; it is tried again with growing pauses
+            raise UnreadableError(blocked)
         self._under_way[w.id] = w.operation
         self._spawn(w.id, self._execute(w))
         return True

@@ -39,6 +39,8 @@ class Transitions:
         """Save what an observation means: a completed operation, a change nobody ordered, a broken rule."""
         now = self._clock.now()
         seen = rules.filter_known(w, seen)
+        if rules.is_readable_again(w, seen):
+            w = await self._clear_error(c, w, now)
         judged = rules.judge(w, seen)
         if judged.problem and w.health_status is Health.OK:
             return await self._break(c, w, seen, judged.observed, judged.problem, now)
@@ -46,6 +48,8 @@ class Transitions:
             if not rules.is_complete(w, seen):
                 return w
             return await self._complete(c, w, seen, container, now)
+        if seen.unreadable:
+            return w  # what is known of it stays until it can be read again
         if w.observed_status is Observed.RUNNING and judged.observed is Observed.STANDBY:
             return await self._died(c, w, seen, gone, now)
         return await self._sync_row(c, w, seen, judged.observed, container, now)
@@ -72,6 +76,13 @@ class Transitions:
         saved = await self._save(c, w, seen, now, observed=Observed.STANDBY, failure=failure)
         await store.note(c, w.id, now, Change(ACTOR, gone, w.phase, saved.phase))
         return saved
+
+    async def _clear_error(self, c: Connection, w: Workspace, now: datetime) -> Workspace:
+        """As by recovering it; what is observed next to it is judged as of any other."""
+        cleared = await store.update(c, sql.mark_recovered, w.id, now, w.archive_key)
+        assert cleared  # noqa: S101 (the row is locked)
+        await store.note(c, w.id, now, Change(ACTOR, history.ReadableAgain(), w.phase, cleared.phase))
+        return cleared
 
     async def _break(
         self, c: Connection, w: Workspace, seen: Observation, observed: Observed, problem: Reason, now: datetime
@@ -161,7 +172,7 @@ class Transitions:
             *(w.id, observed, Operation.NONE, health, error_info),
             *rules.volume_after(w, seen, failure),
             asdict(container.address) if container and observed is Observed.RUNNING else None,
-            failure.retry_at if failure else now,
+            failure.attention_at if failure else now,
             now,
             *(w.operation, w.op_id),
             failure.error_info["error_count"] if failure else w.failures if failures is None else failures,
@@ -182,7 +193,7 @@ def _failure_arguments(w: Workspace, failure: rules.Failure, now: datetime) -> t
         Health.ERROR if given_up else w.health_status,
         dict(failure.error_info),
         failure.error_info["error_count"],
-        failure.retry_at,
+        failure.attention_at,
         now,
     )
 

@@ -1,9 +1,13 @@
 """What a shepherd wrote down, as the runtime reads it: who runs, since when, where; how the last one ended."""
 
-import json
+import os
 import pathlib
+import stat
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
 
 from codehub import ids
 from codehub.runtimes import files
@@ -12,8 +16,10 @@ from codehub.runtimes.layout import Layout, WorkspacePaths
 from codehub.runtimes.shepherd.spec import HOST_NETWORK
 from codehub.system.processes import Identity
 
-# What a damaged file of ours can do to who reads it: not JSON, not of our shape, out of range, nested without end.
-UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+# What a damaged file of ours can do to its reader: not JSON, not of our shape, out of range, nested without end.
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError, msgspec.MsgspecError)
+LARGEST = 65_536  # bytes: ours have a few hundred
+LARGEST_PID = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -56,17 +62,32 @@ def read(paths: WorkspacePaths) -> Running | None:
         raise UnreadableError(f"it runs, but its record {paths.record.name} cannot be read: {e}") from e
 
 
+def load(path: pathlib.Path) -> Any:
+    """A file of ours, as JSON without what no other part could keep. Raises one of `UNREADABLE`; never waits."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # what lies there may be a pipe
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError("it is no file")
+        data = os.read(fd, LARGEST + 1)
+    finally:
+        os.close(fd)
+    if len(data) > LARGEST:
+        raise ValueError("it is too large")
+    if b"\\u0000" in data:
+        raise ValueError("it has NUL in it")
+    return msgspec.json.decode(data)
+
+
 def _read(path: pathlib.Path) -> Running | None:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = load(path)
     except FileNotFoundError:
         return None
-    values["shepherd"], values["first"] = Identity(**values["shepherd"]), Identity(**values["first"])
-    if not all(isinstance(values[who].pid, int) for who in ("shepherd", "first")):
+    values["started_at"] = datetime.fromtimestamp(msgspec.convert(values["started_at"], float), UTC)
+    running = msgspec.convert(values, Running)
+    if not all(0 < who.pid <= LARGEST_PID for who in (running.shepherd, running.first)):
         raise ValueError("a process is known by its number")
-    values["address"] = Address(**values["address"])
-    values["started_at"] = datetime.fromtimestamp(values["started_at"], UTC)
-    return Running(**values)
+    return running
 
 
 def read_all(layout: Layout) -> Found[Container]:
@@ -83,10 +104,16 @@ def read_all(layout: Layout) -> Found[Container]:
     return found
 
 
+@dataclass(frozen=True)
+class Ended:
+    code: int | None
+    at: float
+
+
 def read_exit(path: pathlib.Path) -> tuple[int | None, datetime] | None:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        return values["code"], datetime.fromtimestamp(values["at"], UTC)
+        ended = msgspec.convert(load(path), Ended)
+        return ended.code, datetime.fromtimestamp(ended.at, UTC)
     except UNREADABLE as e:
         files.raise_if_exhausted(e)
         return None  # what it says is for people: without it they are told less

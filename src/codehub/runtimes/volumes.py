@@ -13,6 +13,9 @@ import pathlib
 import secrets
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
 
 from codehub import ids
 from codehub.runtimes import files, records, uids
@@ -20,13 +23,16 @@ from codehub.runtimes.base import DiskItem, Found, RuntimeFailureError, Unreadab
 from codehub.runtimes.layout import Layout, WorkspacePaths
 
 META = "meta.json"
+# As they are written below; what a damaged file has in their place is not handed on.
+Name = Annotated[str, msgspec.Meta(pattern=r"\A[!-~]{1,1000}\Z")]
+Uid = Annotated[int, msgspec.Meta(gt=0, lt=2**32 - 1)]
 
 
 @dataclass(frozen=True)
 class Meta:
-    generation: str
-    restored_from: str | None = None
-    uid: int | None = None  # None: the platform's own user
+    generation: Name
+    restored_from: Name | None = None
+    uid: Uid | None = None  # None: the platform's own user
 
     def dumps(self) -> str:
         return json.dumps(vars(self))
@@ -34,7 +40,7 @@ class Meta:
 
 def read(folder: pathlib.Path) -> Meta | None:
     try:
-        return Meta(**json.loads((folder / META).read_text(encoding="utf-8")))
+        return msgspec.convert(records.load(folder / META), Meta)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except records.UNREADABLE as e:

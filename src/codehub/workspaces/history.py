@@ -256,6 +256,11 @@ class ProblemFound(Record, code="problem_found", event="{reason}"):
 
 
 @dataclass(frozen=True)
+class ReadableAgain(Record, code="readable_again", event="readable again"):
+    """What the error was about can be read again, so it is over."""
+
+
+@dataclass(frozen=True)
 class FoundSo(Record, code="observed", event="observed"):
     """Outside of any operation."""
 

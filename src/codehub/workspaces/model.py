@@ -79,6 +79,7 @@ class Reason(StrEnum):
     DATA_LOST = "DataLost"
     IMAGE_NOT_FOUND = "ImageNotFound"
     CONTAINER_WITHOUT_VOLUME = "ContainerWithoutVolume"
+    RECORD_UNREADABLE = "RecordUnreadable"
     VOLUME_UNREADABLE = "VolumeUnreadable"
     ARCHIVE_CORRUPTED = "ArchiveCorrupted"
     ARCHIVE_NOT_FOUND = "ArchiveNotFound"
@@ -90,11 +91,14 @@ TERMINAL = frozenset(
         Reason.DATA_LOST,
         Reason.IMAGE_NOT_FOUND,
         Reason.CONTAINER_WITHOUT_VOLUME,
+        Reason.RECORD_UNREADABLE,
         Reason.VOLUME_UNREADABLE,
         Reason.ARCHIVE_CORRUPTED,
         Reason.ARCHIVE_NOT_FOUND,
     }
 )
+# Errors that are about reading alone: it is looked at again, and they may be over without a person's doing.
+UNREADABLE = frozenset({Reason.RECORD_UNREADABLE, Reason.VOLUME_UNREADABLE})
 
 
 class Work(StrEnum):
@@ -155,7 +159,12 @@ class Observation:
     volume: str | None = None  # its generation; a parked one does not count
     restored_from: str | None = None
     parked: str | None = None  # the generation of one that lies in the trash
-    unreadable: str | None = None  # why it cannot be said which volume there is
+    record_unreadable: str | None = None  # something of it runs; this is why it cannot be said what
+    volume_unreadable: str | None = None  # why it cannot be said which volume there is
+
+    @property
+    def unreadable(self) -> str | None:
+        return self.record_unreadable or self.volume_unreadable
 
 
 @dataclass(frozen=True)

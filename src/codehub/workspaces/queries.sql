@@ -141,13 +141,18 @@ SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
 WHERE id = ANY ($1::text[]) AND NOT (id = ANY ($2::text[])) AND observed_status <> 'RUNNING' AND operation = 'NONE'
   AND coalesce(node, $3) = $3;
 
+-- name: unreadable
+-- Of these, of whose containers it cannot be said what they are.
+SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
+WHERE id = ANY ($1::text[]) AND NOT (id = ANY ($2::text[])) AND coalesce(node, $3) = $3;
+
 -- name: known
 SELECT id FROM workspaces WHERE id = ANY ($1::text[]);
 
 -- name: sweep
--- A rotating look at sleeping volumes, a bounded number at a time.
+-- A rotating look at volumes that nothing is done with, a bounded number at a time.
 SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
-WHERE observed_status = 'STANDBY' AND operation = 'NONE' AND health_status = 'OK' AND id > $1
+WHERE observed_status IN ('STANDBY', 'RUNNING') AND operation = 'NONE' AND health_status = 'OK' AND id > $1
   AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) = $4
 ORDER BY id LIMIT $3;
 

@@ -12,6 +12,7 @@ from typing import Any
 from codehub.retry import back_off
 from codehub.workspaces.model import (
     TERMINAL,
+    UNREADABLE,
     Desired,
     Health,
     Observation,
@@ -83,7 +84,9 @@ def judge(w: Workspace, seen: Observation) -> Judgement:
     """What an observation means for a workspace in this state. Reality wins over the row."""
     if w.observed_status is Observed.DELETED and w.deleted_at is not None:
         return Judgement(Observed.DELETED)
-    if seen.unreadable is not None:
+    if seen.record_unreadable is not None:
+        return Judgement(Observed.RUNNING, Reason.RECORD_UNREADABLE)
+    if seen.volume_unreadable is not None:
         return Judgement(w.observed_status, Reason.VOLUME_UNREADABLE)
     if seen.container and seen.volume is None:
         return Judgement(Observed.RUNNING, Reason.CONTAINER_WITHOUT_VOLUME)
@@ -101,12 +104,27 @@ def is_news(w: Workspace, seen: Observation) -> bool:
     """Does this observation say anything that the row does not? If not, there is nothing to save."""
     seen = filter_known(w, seen)
     judged = judge(w, seen)
-    if judged.problem is not None and w.health_status is Health.OK:
+    if (judged.problem is not None and w.health_status is Health.OK) or is_readable_again(w, seen):
         return True
     if w.operation is not Operation.NONE:
         return is_complete(w, seen)
     known = (w.observed_status, w.volume_generation, w.volume_parked)
     return (judged.observed, *volume_after(w, seen, None)) != known
+
+
+def is_readable_again(w: Workspace, seen: Observation) -> bool:
+    """Is its error over, because what could not be read can be? Then it goes on by itself.
+
+    Not where one more would run after that: this needs admission, which a person asks for by recovering it.
+    """
+    if w.health_status is Health.OK or w.operation is not Operation.NONE or seen.unreadable:
+        return False
+    fine = replace(w, health_status=Health.OK)
+    return _reason(w) in UNREADABLE and (counts_as_running(w) or not counts_as_running(fine))
+
+
+def _reason(w: Workspace) -> str | None:
+    return (w.error_info or {}).get("reason")
 
 
 def _lost(w: Workspace, seen: Observation) -> bool:
@@ -229,6 +247,11 @@ def plan(w: Workspace) -> tuple[Operation, str]:
     return Operation.NONE, "as_desired"
 
 
+def why_blocked(operation: Operation, seen: Observation) -> str | None:
+    """Why nothing can be done to it now: what runs is not known, or nothing is planned but to read its volume."""
+    return seen.record_unreadable or (seen.volume_unreadable if operation is Operation.NONE else None)
+
+
 # --- completion -----------------------------------------------------------------------------------------------------
 
 
@@ -301,10 +324,18 @@ def seconds_for(operation: Operation, start_seconds: float) -> float:
 
 @dataclass(frozen=True)
 class Failure:
-    """What a failed attempt leads to: tried again at `retry_at`, or, when that is None, health ERROR."""
+    """What a failed attempt leads to: tried again at `retry_at`, or, when that is None, health ERROR.
+
+    An error that may be over by itself is looked at again from `look_at` on.
+    """
 
     error_info: Mapping[str, Any]
     retry_at: datetime | None
+    look_at: datetime | None = None
+
+    @property
+    def attention_at(self) -> datetime | None:
+        return self.retry_at or self.look_at
 
 
 def after_failure(w: Workspace, reason: Reason, message: str, now: datetime, max_retry: int, jitter: float) -> Failure:
@@ -321,7 +352,7 @@ def after_failure(w: Workspace, reason: Reason, message: str, now: datetime, max
         "occurred_at": now.isoformat(),
     }
     if terminal:
-        return Failure(info, None)
+        return Failure(info, None, look_at=now if reason in UNREADABLE else None)
     pause = back_off(count, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
     return Failure(info, now + timedelta(seconds=pause * (1 - 0.2 * jitter)))
 
@@ -433,7 +464,7 @@ def download_source(w: Workspace) -> tuple[str | None, Verdict]:
         return None, IN_PROGRESS
     if w.observed_status in {Observed.STANDBY, Observed.RUNNING}:
         return None, Verdict(200)
-    if w.health_status is Health.ERROR and (w.error_info or {}).get("reason") == Reason.DATA_LOST:
+    if w.health_status is Health.ERROR and _reason(w) == Reason.DATA_LOST:
         return None, Verdict(409, "DATA_LOST")  # an older copy only for who asks for it by name
     if w.volume_parked:
         return None, Verdict(409, "WORKSPACE_DELETED")

@@ -12,6 +12,7 @@ from codehub import ids, metrics, names
 from codehub.audit import service as audit
 from codehub.audit.codes import Code
 from codehub.clock import Clock
+from codehub.coordinator import setbacks
 from codehub.db import Connection, Database
 from codehub.errors import DeactivatedError, InvalidRequestError, NotFoundError
 from codehub.policy import rules as policy_rules
@@ -245,7 +246,7 @@ class Workspaces:
         assert changed  # noqa: S101 (the row is locked)
         if wanted is not w.desired_state:
             await store.note(c, w.id, now, Change(actor, history.requested(wanted, by), w.desired_state, wanted))
-        await c.execute(sql.wake_controller)
+        await _look_at_once(c, w.id)
         return changed, judged.status
 
     async def change(self, caller: Principal, id_: str, details: Details) -> Workspace:
@@ -279,7 +280,7 @@ class Workspaces:
             assert changed  # noqa: S101 (the row is locked)
             asked = history.PurgeRequested() if purge else history.DeleteRequested()
             await store.note(c, id_, now, Change(caller.name, asked, w.phase))
-            await c.execute(sql.wake_controller)
+            await _look_at_once(c, id_)
         return changed
 
     async def undelete(self, caller: Principal, id_: str) -> Workspace:
@@ -297,7 +298,7 @@ class Workspaces:
             assert changed  # noqa: S101 (the row is locked)
             change = Change(caller.name, history.UndeleteRequested(), w.phase, changed.desired_state)
             await store.note(c, id_, now, change)
-            await c.execute(sql.wake_controller)
+            await _look_at_once(c, id_)
         return changed
 
     async def recover(self, caller: Principal, id_: str, *, accept_loss: bool = False) -> Workspace | Refused:
@@ -319,7 +320,7 @@ class Workspaces:
             changed = await store.update(c, sql.mark_recovered, id_, now, w.archive_key)
             assert changed  # noqa: S101 (the row is locked)
             await store.note(c, id_, now, Change(caller.name, history.RecoverRequested(), w.phase, changed.phase))
-            await c.execute(sql.wake_controller)
+            await _look_at_once(c, id_)
         return changed
 
     async def restore(self, caller: Principal, id_: str, archive_key: str) -> Workspace | Refused:
@@ -342,7 +343,7 @@ class Workspaces:
             known = history.RestoreRequested(point.created_at, archive_key) if point else None
             asked = known or history.ArchiveRestoreRequested(archive_key)
             await store.note(c, id_, now, Change(caller.name, asked, w.phase, wanted))
-            await c.execute(sql.wake_controller)
+            await _look_at_once(c, id_)
         return changed
 
     # --- helpers
@@ -378,6 +379,11 @@ def _check_owner(name: str, *, active: bool | None) -> None:
     """Nothing of a deactivated user runs, no matter who asks (`leaving`). None: there is no user of that name."""
     if active is False:
         raise DeactivatedError(f"{name} is deactivated, so nothing of theirs runs: activate them first")
+
+
+async def _look_at_once(c: Connection, id_: str) -> None:
+    await setbacks.forget(c, setbacks.WORKSPACE, id_)
+    await c.execute(sql.wake_controller)
 
 
 def _missing(id_: str) -> NoReturn:

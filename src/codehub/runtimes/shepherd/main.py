@@ -231,7 +231,7 @@ def _runs(record: str) -> bool:
     try:
         with open(record, encoding="utf-8") as file:
             return Identity(**json.load(file)["first"]).alive()
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):  # of whatever is damaged nothing is known
         return False
 
 
