@@ -205,6 +205,21 @@ async def test_a_volume_that_cannot_be_read_is_an_error_with_its_reason_and_can_
     await house.until(bad, Phase.DELETED)
 
 
+async def test_one_that_is_deleted_while_its_volume_cannot_be_read_comes_back_with_its_files(house: House) -> None:
+    bad = await house.create(Desired.STANDBY)
+    kept = await house.until(bad, Phase.STANDBY)
+    house.runtime.unreadable_volumes[bad] = "torn"
+    await house.until(bad, Phase.ERROR)
+    await house.service.delete(MINA, bad, purge=False)
+    w = await house.until(bad, Phase.DELETED)
+    assert w.volume_generation == kept.volume_generation
+    del house.runtime.unreadable_volumes[bad]
+    await house.service.undelete(MINA, bad)
+    w = await house.until(bad, Phase.ARCHIVED)  # where what has no volume in the trash rests
+    assert w.op_id
+    assert w.op_id in (w.archive_key or "")
+
+
 async def test_a_template_that_vanished_is_an_error_at_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(_self: OneTemplate, name: str) -> Template:
         raise InvalidRequestError(f"there is no template {name!r}", field="template")

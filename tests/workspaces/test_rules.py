@@ -274,6 +274,10 @@ def test_a_volume_that_cannot_be_read_is_a_problem_whatever_runs_and_is_remember
     w = replace(workspace(S), volume_generation="g1")
     failed = rules.after_failure(w, Reason.VOLUME_UNREADABLE, "torn", NOW, 0, 0.0)
     assert rules.volume_after(w, Observation(volume_unreadable="torn"), failed) == ("g1", False)
+    deleting = replace(workspace(S, ERROR, OP.DELETING, deleted=True), volume_generation="g1")
+    assert rules.volume_after(deleting, Observation(volume_unreadable="torn"), None) == ("g1", False)
+    purging = replace(deleting, purge=True)
+    assert rules.volume_after(purging, Observation(volume_unreadable="torn"), None) == (None, False)
 
 
 def test_what_runs_and_cannot_be_told_is_running_and_a_problem() -> None:

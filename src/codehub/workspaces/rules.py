@@ -366,9 +366,11 @@ def failures_so_far(w: Workspace, now: datetime) -> int:
 def volume_after(w: Workspace, seen: Observation, failure: Failure | None) -> tuple[str | None, bool]:
     """The generation of the workspace's volume, and whether it lies in the trash: as seen.
 
-    One that is lost is remembered, so that it is known again should it come back.
+    One that is lost or cannot be read is remembered, so that it is known again should it come back: also in the trash.
     """
-    if failure is not None and failure.error_info["reason"] in {Reason.DATA_LOST, Reason.VOLUME_UNREADABLE}:
+    purged = w.purge and w.operation is Operation.DELETING
+    lost = failure is not None and failure.error_info["reason"] == Reason.DATA_LOST
+    if lost or (seen.volume_unreadable is not None and not purged):
         return w.volume_generation, w.volume_parked
     return seen.volume or seen.parked, seen.volume is None and seen.parked is not None
 
