@@ -1,0 +1,15 @@
+# "git branch" makes the branch, but the learner stays on main and commits there.
+git config --global user.name "Jiwoo Kim"
+git config --global user.email "jiwoo@example.com"
+sh git-03/setup.sh
+cd git-03/concert
+git merge fix-date
+git branch tickets
+echo "Children 2, adults 5" > tickets.txt
+git add tickets.txt
+git commit -q -m "Add ticket prices"
+echo "music@school.example" > contact.txt
+git add contact.txt
+git commit -q -m "Say whom to ask"
+git merge --no-edit tickets
+git branch -d fix-date tickets

@@ -1,0 +1,18 @@
+# Merges main into the branches instead of the branches into main.
+git config --global user.name "Jiwoo Kim"
+git config --global user.email "jiwoo@example.com"
+sh git-03/setup.sh
+cd git-03/concert
+git switch -q fix-date
+git merge main
+git switch -q main
+git switch -q -c tickets
+echo "Children 2, adults 5" > tickets.txt
+git add tickets.txt
+git commit -q -m "Add ticket prices"
+git switch -q main
+echo "music@school.example" > contact.txt
+git add contact.txt
+git commit -q -m "Say whom to ask"
+git switch -q tickets
+git merge --no-edit main

@@ -1,0 +1,15 @@
+# 병합 커밋을 만들지 않았고, 브랜치도 그대로 있습니다.
+git config --global user.name "김지우"
+git config --global user.email "jiwoo@example.com"
+sh git-03/setup.sh
+cd git-03/concert
+git merge fix-date
+git switch -q -c tickets
+echo "어린이 2000원, 어른 5000원" > tickets.txt
+git add tickets.txt
+git commit -q -m "입장권 가격 추가"
+git switch -q main
+echo "music@school.example" > contact.txt
+git add contact.txt
+git commit -q -m "연락처 추가"
+git merge --no-commit tickets

@@ -1,0 +1,16 @@
+# main에만 있는 커밋이 생기기 전에 병합해서 fast-forward가 되었습니다.
+git config --global user.name "김지우"
+git config --global user.email "jiwoo@example.com"
+sh git-03/setup.sh
+cd git-03/concert
+git merge fix-date
+git switch -q -c tickets
+echo "어린이 2000원, 어른 5000원" > tickets.txt
+git add tickets.txt
+git commit -q -m "입장권 가격 추가"
+git switch -q main
+git merge --no-edit tickets
+echo "music@school.example" > contact.txt
+git add contact.txt
+git commit -q -m "연락처 추가"
+git branch -d fix-date tickets
