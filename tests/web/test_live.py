@@ -136,6 +136,48 @@ async def test_a_guest_leaves_with_an_owner_who_is_deactivated_and_comes_back_wi
 
 
 @pytest.mark.usefixtures("people")
+async def test_a_guest_leaves_when_it_goes_to_the_trash_and_comes_back_when_it_does(site: Site) -> None:
+    w, own = await create(site, "mina"), await create(site, "jun")
+    await site.services.sharing.share(caller("mina"), w.id, "jun")
+    await site.services.hub.read_all()  # so that what comes is of what follows
+    async with listening(site, "jun") as jun:
+        await site.services.workspaces.delete(caller("mina"), w.id, purge=False)
+        assert await jun.next() == ("workspace_left", {"workspace_id": w.id})
+        for active in (False, True):  # of which a guest is told otherwise
+            await site.services.people.change_user(operator(), "mina", role=None, active=active)
+        await rename(site, w, "in the trash")
+        await rename(site, own, "beside it")
+        async with listening(site, "jun") as late:
+            await rename(site, w, "still there")
+            await rename(site, own, "end")
+            await late.until("workspace_updated", id=own.id, name="end")
+            assert w.id not in json.dumps(late.seen)
+        assert await jun.until("workspace_updated", name="beside it")
+        await jun.until("workspace_updated", name="end")
+        assert [data for _, data in jun.seen if w.id in json.dumps(data)] == [{"workspace_id": w.id}]
+        await site.services.workspaces.undelete(caller("mina"), w.id)
+        assert await jun.next() == ("workspace_joined", {"workspace_id": w.id})
+        back = await jun.until("workspace_updated", id=w.id)
+        assert back["deleted_at"] is None
+
+
+@pytest.mark.usefixtures("people")
+async def test_a_guest_of_a_deactivated_owner_does_not_come_back_with_what_is_undeleted(site: Site) -> None:
+    w, own = await create(site, "mina"), await create(site, "jun")
+    await site.services.sharing.share(caller("mina"), w.id, "jun")
+    await site.services.workspaces.delete(caller("mina"), w.id, purge=False)
+    await site.services.people.change_user(operator(), "mina", role=None, active=False)
+    await site.services.hub.read_all()
+    async with listening(site, "jun") as jun:
+        await site.services.workspaces.undelete(operator(), w.id)
+        await rename(site, own, "end")
+        await jun.until("workspace_updated", name="end")
+        assert [name for name, _ in jun.seen] == ["workspace_updated"]
+        await site.services.people.change_user(operator(), "mina", role=None, active=True)
+        assert await jun.until("workspace_joined") == {"workspace_id": w.id}
+
+
+@pytest.mark.usefixtures("people")
 async def test_a_guest_who_comes_later_is_told_too_and_resumes(site: Site) -> None:
     w = await create(site, "mina")
     await site.services.sharing.share(caller("mina"), w.id, "jun")
@@ -167,6 +209,7 @@ async def test_a_cursor_that_asks_for_everything_gets_a_reset_and_reads_next_to_
 @pytest.mark.usefixtures("people")
 async def test_a_row_that_cannot_be_rendered_resets_its_own_listeners_and_the_others_go_on(site: Site) -> None:
     bad, good = await create(site, "mina"), await create(site, "jun")
+    await site.services.hub.read_all()
     async with listening(site, "mina") as mina, listening(site, "jun") as jun:
         async with site.services.database.transaction() as c:
             await c.execute("UPDATE workspaces SET error_info = '{}' WHERE id = $1", bad.id)

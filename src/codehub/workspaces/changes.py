@@ -1,6 +1,6 @@
 """What a workspace's change says to those who may see it: the kinds of its events, for the hub of an API process.
 
-The rows are written by triggers (migration 0007): `workspace_updated` for the audience of the workspace, and
+The rows are written by triggers (migration 0007 and on): `workspace_updated` for the audience of the workspace, and
 `workspace_joined` or `workspace_left` for the user who from then on may or may not see it. The first is rendered here,
 as the API shows a workspace, when it is sent.
 """

@@ -203,11 +203,11 @@ WHERE observed_status IN ('STANDBY', 'RUNNING') AND (disk_measured_at IS NULL OR
 ORDER BY disk_measured_at NULLS FIRST LIMIT $2;
 
 -- name: seen_by
--- What a user owns, and what others share with them.
+-- What a user owns, and what others share with them. What lies in the trash is its owner's alone.
 SELECT id FROM workspaces WHERE owner_id = (SELECT codehub_user_id($1)) AND emptied_at IS NULL
 UNION ALL
 SELECT w.id FROM workspace_shares s JOIN workspaces w ON w.id = s.workspace_id JOIN users u ON u.id = w.owner_id
-WHERE s.user_id = (SELECT codehub_user_id($1)) AND u.deactivated_at IS NULL AND w.emptied_at IS NULL;
+WHERE s.user_id = (SELECT codehub_user_id($1)) AND u.deactivated_at IS NULL AND w.deleted_at IS NULL;
 
 -- name: find_many
 SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces WHERE id = ANY ($1::text[]);
