@@ -6,11 +6,12 @@ used again: nobody else connected, the same schema, no rows.
 """
 
 import asyncio
+import contextlib
 import functools
 import itertools
 import os
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -74,6 +75,15 @@ async def take(servers: TestServers) -> str:
         _like.append(await _look(connection, await connection.fetchval(TABLES)))
         await connection.close()
     return name
+
+
+@contextlib.asynccontextmanager
+async def without_tables(servers: TestServers) -> AsyncIterator[str]:
+    """The URL of one that CodeHub never saw."""
+    name = f"empty_{os.getpid()}_{next(_numbers)}"
+    await _run(servers, f"CREATE DATABASE {name}")
+    yield servers.database(name)
+    await _run(servers, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 async def give_back(servers: TestServers, name: str) -> None:

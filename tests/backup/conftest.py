@@ -1,7 +1,5 @@
 """Databases to restore into, and a backup in one call."""
 
-import itertools
-import os
 import pathlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -12,21 +10,17 @@ import pytest
 from codehub.backup import restore, service
 from codehub.backup.model import Manifest
 from codehub.backup.progress import Meter
+from tests import databases
 from tests.servers import TestServers
 
 KEY = "the-signing-key-of-a-test"
-_numbers = itertools.count(1)
 
 
 @pytest.fixture
 async def empty_url(servers: TestServers) -> AsyncIterator[str]:
     """A database that CodeHub never saw."""
-    name = f"empty_{os.getpid()}_{next(_numbers)}"
-    admin = await asyncpg.connect(servers.database("postgres"))
-    await admin.execute(f"CREATE DATABASE {name}")
-    yield servers.database(name)
-    await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await admin.close()
+    async with databases.without_tables(servers) as url:
+        yield url
 
 
 @pytest.fixture

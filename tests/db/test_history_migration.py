@@ -1,8 +1,7 @@
 """Histories that were written as prose become codes with data; what is not recognised is kept as it was."""
 
-import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import asyncpg
@@ -11,6 +10,7 @@ import pytest
 from codehub.db import migrate
 from codehub.retention.rules import Rule
 from codehub.workspaces import history, rules
+from tests import databases
 from tests.servers import TestServers
 
 ADD = """
@@ -110,16 +110,11 @@ LINES: list[tuple[str, str, str | None, str, Mapping[str, Any], str, Mapping[str
 
 
 @pytest.fixture
-async def before(servers: TestServers) -> str:
+async def before(servers: TestServers) -> AsyncIterator[str]:
     """A database as it was before there were codes."""
-    name = "history_" + asyncio.current_task().get_name().replace("-", "_").lower()  # type: ignore[union-attr]
-    admin = await asyncpg.connect(servers.database("postgres"))
-    await admin.execute(f"DROP DATABASE IF EXISTS {name}")
-    await admin.execute(f"CREATE DATABASE {name}")
-    await admin.close()
-    url = servers.database(name)
-    await migrate.migrate(url, up_to=_version() - 1)
-    return url
+    async with databases.without_tables(servers) as url:
+        await migrate.migrate(url, up_to=_version() - 1)
+        yield url
 
 
 def _version() -> int:

@@ -1,6 +1,7 @@
 """Migrations: forward only, once, whoever starts them."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
@@ -8,18 +9,15 @@ import pytest
 from codehub.db import migrate
 from codehub.db.migrate import Migration
 from codehub.errors import StartError
+from tests import databases
 from tests.servers import TestServers
 
 
 @pytest.fixture
-async def empty_database(servers: TestServers) -> str:
+async def empty_database(servers: TestServers) -> AsyncIterator[str]:
     """A database without any of our tables."""
-    name = "empty_" + asyncio.current_task().get_name().replace("-", "_").lower()  # type: ignore[union-attr]
-    admin = await asyncpg.connect(servers.database("postgres"))
-    await admin.execute(f"DROP DATABASE IF EXISTS {name}")
-    await admin.execute(f"CREATE DATABASE {name}")
-    await admin.close()
-    return servers.database(name)
+    async with databases.without_tables(servers) as url:
+        yield url
 
 
 async def test_two_starting_processes_migrate_once(empty_database: str) -> None:

@@ -1,12 +1,14 @@
 """What a database of before knows by people's names stands on their ids afterwards, and nothing of it is lost."""
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
 import pytest
 
 from codehub.db import migrate
+from tests import databases
 from tests.servers import TestServers
 
 NOW = "2026-01-01T09:00:00Z"
@@ -33,16 +35,12 @@ INSERT INTO audit_log (at, actor, code, subject, data) VALUES
 
 
 @pytest.fixture
-async def before(servers: TestServers) -> str:
+async def before(servers: TestServers) -> AsyncIterator[str]:
     """A database as it was before people had ids, but with history in codes."""
     version = next(m.version for m in migrate.available() if m.name == "people_ids")
-    admin = await asyncpg.connect(servers.database("postgres"))
-    await admin.execute("DROP DATABASE IF EXISTS people_of_before")
-    await admin.execute("CREATE DATABASE people_of_before")
-    await admin.close()
-    url = servers.database("people_of_before")
-    await migrate.migrate(url, up_to=version - 1)
-    return url
+    async with databases.without_tables(servers) as url:
+        await migrate.migrate(url, up_to=version - 1)
+        yield url
 
 
 async def test_everything_stands_on_ids_and_is_read_by_names(before: str) -> None:
