@@ -128,7 +128,7 @@ class DiskWatch:
             return
         self._least = _smaller(self._least, used) if self._least.files else _smaller(used, before)
         if self._settling and not self._writers.waiting:
-            # What was written while it was measured the last time, by somebody who is gone.
+            # What was written while it was measured the last time: by a process that was ended, or is done and gone.
             self._settling = False
         elif rules.grew(before, used) or rules.crept(self._least, used):
             self._least = used
@@ -163,7 +163,8 @@ class DiskWatch:
     def _strike(self, reach: Reach, why: str) -> None:
         """End who writes; should it go on growing all the same, a larger circle."""
         self._strikes += 1
-        self._settling = self._end(reach, self._writers.found(), self._members.samples(), why)
+        self._settling = True
+        self._end(reach, self._writers.found(), self._members.samples(), why)
 
     def _defend(self, level: Level) -> None:
         """The file system is below the platform's reserve, and less is free than at the last look."""
@@ -199,15 +200,12 @@ class DiskWatch:
         if rules.hoards(low, in_flight=in_flight, unsized=unsized, elsewhere=elsewhere, reserve=self._reserve):
             self._end(Reach.WORKSPACE, set(), {}, "the machine's disk is nearly full, and it held files without a name")
 
-    def _end(self, reach: Reach, wrote: set[int], there: dict[int, Sample], why: str) -> bool:
+    def _end(self, reach: Reach, wrote: set[int], there: dict[int, Sample], why: str) -> None:
         if reach is Reach.WORKSPACE:
             self._say(f"the workspace was ended: {why}. Start it again and delete files.")
             self._members.end_workspace()
-            return True
-        ended = self._members.end(rules.whom(reach, there, self._members.spared, wrote))
-        if ended:
+        elif ended := self._members.end(rules.whom(reach, there, self._members.spared, wrote)):
             self._say(f"{_processes(ended)} ended: {why}")
-        return bool(ended)
 
     def _write_down(self, used: DiskAmount) -> None:
         """For the next start. Not there, or half there: then it is measured anew."""
