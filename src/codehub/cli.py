@@ -35,7 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 FD = Annotated[list[int] | None, typer.Option(hidden=True, help="An inherited listening socket.")]
-RUN, OPERATE, PEOPLE = "Run", "Operate", "People and workspaces"
+RUN, OPERATE, PEOPLE, LEARNING = "Run", "Operate", "People and workspaces", "Learning"
 # By `serve`, for all its roles. What is quickly loaded first: the servers' start goes on in between.
 LOADED_ONCE = (
     "codehub.proxy.workers",
@@ -50,6 +50,7 @@ LAZY_COMMANDS = {  # of capabilities; loaded when asked for
     "doctor": ("codehub.doctor.cli", "doctor", OPERATE),
     "gc": ("codehub.retention.cli", "collect", OPERATE),
     "workspace": ("codehub.activity.cli", "workspaces", PEOPLE),
+    "course": ("codehub.courses.cli", "app", LEARNING),
     "user": ("codehub.auth.cli", "users", PEOPLE),
     "token": ("codehub.auth.cli", "tokens", PEOPLE),
 }

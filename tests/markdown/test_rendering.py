@@ -7,7 +7,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codehub import markdown
@@ -78,6 +78,7 @@ def test_no_attack_gets_through(source: str) -> None:
 
 
 @given(st.lists(st.sampled_from([*ATTACKS, "\n", "\n\n", "> ", "- ", "`", "**", "    "]), max_size=6).map("".join))
+@settings(deadline=None)
 def test_no_mixture_of_attacks_gets_through(source: str) -> None:
     assert is_harmless(read(markdown.render(source)))
 

@@ -39,20 +39,26 @@ NEEDS = {  # what a step needs, and where it stands
 
 def parse(value: object, at: str = "blueprint") -> Blueprint:
     """Raise InvalidRequestError with everything that is wrong, each by its field below `at`."""
+    blueprint, errors = read(value)
+    if blueprint is None:
+        named = [(".".join(part for part in (at, field) if part), message) for field, message in errors]
+        raise InvalidRequestError.of([(field or "blueprint", message) for field, message in named])
+    return blueprint
+
+
+def read(value: object) -> tuple[Blueprint | None, list[tuple[str, str]]]:
+    """The blueprint, or what is wrong: fields (empty: all of it) and messages."""
     if complaint := _too_much(value):
-        raise InvalidRequestError(complaint, field=at or "blueprint")
+        return None, [("", complaint)]
     errors = list(_across(value))
     blueprint = None
     try:
         blueprint = Blueprint.model_validate(value)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        errors = [*((_field(e), _message(e)) for e in found), *errors]
-    if errors or blueprint is None:
-        raise InvalidRequestError.of([(".".join(p for p in (at, field) if p), message) for field, message in errors])
-    if len(canonical(blueprint).encode()) > MOST_BYTES:  # defaults and normal forms may have added to it
-        raise InvalidRequestError(_too_large(), field=at or "blueprint")
-    return blueprint
+        errors = [*wrong_fields(error), *errors]
+    if blueprint and not errors and len(canonical(blueprint).encode()) > MOST_BYTES:  # defaults may have added to it
+        errors = [("", _too_large())]
+    return (None, errors) if errors else (blueprint, [])
 
 
 def canonical(blueprint: Blueprint) -> str:
@@ -166,11 +172,12 @@ def _twice(at: str, items: object) -> Iterator[tuple[str, str]]:
             seen.add(found)
 
 
+def wrong_fields(error: ValidationError) -> list[tuple[str, str]]:
+    found = error.errors(include_url=False, include_input=False)
+    return [(_field(e), e["msg"].removeprefix("Value error, ")) for e in found]
+
+
 def _field(error: ErrorDetails) -> str:
     """Where in the JSON it is: without the parts that name a case of ours instead of a place."""
     parts = [str(part) for part in error["loc"] if part not in {ONE, SEVERAL, "[key]"}]
     return ".".join([*parts, *([error["ctx"]["field"]] if error["type"] == "invalid" else [])])
-
-
-def _message(error: ErrorDetails) -> str:
-    return error["msg"].removeprefix("Value error, ")

@@ -71,7 +71,7 @@ def _stripped(text: Any) -> Any:
     return text.strip() if isinstance(text, str) else text
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """JSON has one kind of number, and `true` is none: pydantic takes it for 1."""
     if isinstance(value, bool):
         raise ValueError("must be a whole number")  # noqa: TRY004 (what pydantic expects)
@@ -191,7 +191,7 @@ class Check(Part):
     id: Id
     title: Line
     command: Command
-    timeout_seconds: Annotated[int, Field(strict=True, ge=1, le=MOST_SECONDS), BeforeValidator(_whole)] = 10
+    timeout_seconds: Annotated[int, Field(strict=True, ge=1, le=MOST_SECONDS), BeforeValidator(whole)] = 10
     hint: Markdown | None = Field(default=None, description="Shown when it did not pass.")
 
 
@@ -257,7 +257,7 @@ class Activity(Part):
 class Blueprint(Part):
     """`steps` say the order; the rest is what they show, ask and run."""
 
-    version: Annotated[Literal[1], BeforeValidator(_whole)] = Field(default=1, description="Of this schema.")
+    version: Annotated[Literal[1], BeforeValidator(whole)] = Field(default=1, description="Of this schema.")
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=MOST_STEPS)]
     learning_content: Annotated[
         tuple[Markdown, ...], Field(max_length=MOST_STEPS, description="Chunks of Markdown, for LEARN.")

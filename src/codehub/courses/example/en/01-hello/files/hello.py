@@ -1,0 +1,1 @@
+# Write your program below this line.

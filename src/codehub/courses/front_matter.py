@@ -1,0 +1,105 @@
+"""YAML with the line of every value, as a course's files have it: between two lines `---`, or in a fenced block.
+
+Every scalar is read as the text that is written: `no`, `1.10` and `2026-01-01` stay what they are. Aliases are refused,
+as a few lines of them make a document of any size. Used by `folder` and `questions`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+FENCE = "---"
+_line_ends = re.compile("[\\x85\\u2028\\u2029]")
+LONGEST = 300_000  # characters
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Where what was read stands: lines by path (`checks.0.title`), and what could not be read."""
+
+    value: dict[str, Any] = field(default_factory=dict)
+    at: dict[str, int] = field(default_factory=dict)
+    errors: list[tuple[int, str]] = field(default_factory=list)
+
+
+def split(text: str) -> tuple[str | None, str, int]:
+    """The front matter (None: there is none), the body, and the body's first line, from 1."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != FENCE:
+        return None, text, 1
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == FENCE:
+            return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :]), number + 2
+    return None, text, 1
+
+
+def read(text: str, first: int) -> Lines:
+    """`first`: the file's line on which this text begins."""
+    read_ = Lines()
+    if len(text) > LONGEST:
+        read_.errors.append((first, f"has more than {LONGEST} characters of YAML"))
+        return read_
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.BaseLoader)):
+            read_.errors.append((first, "has an alias (*name): write it out"))
+            return read_
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line if error.problem_mark else 0
+        read_.errors.append((first + line, f"is not YAML: {error.problem or error.context}"))
+    except yaml.YAMLError as error:
+        read_.errors.append((first, f"is not YAML: {str(error).splitlines()[0]}"))
+    except RecursionError:
+        read_.errors.append((first, "is nested too deeply"))
+    else:
+        if isinstance(node, yaml.MappingNode):
+            read_.value.update(_value(node, "", first, read_))
+        elif node is not None:
+            read_.errors.append((first, "must be lines like `name: value`"))
+    return read_
+
+
+def write(value: Mapping[str, Any]) -> str:
+    """What `read` reads as the same."""
+    text: str = yaml.dump(dict(value), Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1_000_000)
+    return text
+
+
+def _value(node: Any, path: str, first: int, read_: Lines) -> Any:
+    read_.at[path] = first + node.start_mark.line
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(inner, f"{path}.{number}".lstrip("."), first, read_) for number, inner in enumerate(node.value)]
+    if not isinstance(node, yaml.MappingNode):
+        return node.value
+    found: dict[str, Any] = {}
+    for key, inner in node.value:
+        line = first + key.start_mark.line
+        if not isinstance(key, yaml.ScalarNode):
+            read_.errors.append((line, "a name must be a text"))
+        elif key.value in found:
+            read_.errors.append((line, f"{key.value!r} is there twice"))
+        else:
+            below = f"{path}.{key.value}".lstrip(".")
+            found[key.value] = _value(inner, below, first, read_)
+            read_.at[below] = line  # of the name: a value may begin on the next line
+    return found
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # the library has no types
+    """Texts of several lines as blocks, which are read and compared best."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> Any:
+    style = "|" if "\n" in text and not text.startswith((" ", "\n", "\t")) else None
+    if _line_ends.search(text):  # which YAML takes for line ends too, unless they are escaped
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,114 @@
+"""What a course is made of, as its author wrote it: pure. Read from a request (`api`) or a folder (`folder`).
+
+A version of a course is stored as this; a plan is made from it. Names and texts are bounded like a blueprint's.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from codehub.errors import InvalidRequestError
+from codehub.sessions import blueprint
+from codehub.sessions.blueprint import Blueprint
+from codehub.sessions.blueprint_model import Line, Markdown, Part, whole
+
+MOST_SESSIONS = 200
+MOST_BYTES = 10 * 1024 * 1024  # of a course as JSON, and of its folder
+MOST_DAYS = 3650
+KEY = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"
+Key = Annotated[str, Field(strict=True, pattern=KEY, description="Stays the same over versions: a–z, 0–9 and -.")]
+Day = Annotated[int, Field(strict=True, ge=1, le=MOST_DAYS, description="1: when it starts."), BeforeValidator(whole)]
+Language = Annotated[
+    str,
+    Field(strict=True, pattern=r"^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$", examples=["en", "ko"], max_length=40),
+]
+
+
+class Head(Part):
+    """All of a course but its sessions."""
+
+    key: Annotated[Key | None, Field(description="With the language, names it among its owner's courses.")] = None
+    title: Line
+    language: Language
+    description: Annotated[Markdown | None, Field(description="Markdown.")] = None
+    author: Annotated[Line | None, Field(description="As it is to be shown; its owner is another thing.")] = None
+
+
+class SessionHead(Part):
+    key: Key
+    title: Line
+    day: Day
+
+
+class CourseSession(SessionHead):
+    blueprint: Blueprint
+
+
+class Source(Head):
+    sessions: tuple[CourseSession, ...]
+
+
+Errors = list[tuple[str, str]]
+
+
+def parse(value: object) -> Source:
+    """Raise InvalidRequestError with everything that is wrong, each by its field."""
+    source, errors = read(value)
+    if source is None:
+        raise InvalidRequestError.of([(field or "body", message) for field, message in errors])
+    return source
+
+
+def read(value: object) -> tuple[Source | None, Errors]:
+    """The course, or what is wrong with it: fields and messages."""
+    if not isinstance(value, dict):
+        return None, [("", "must be an object")]
+    given = value.get("sessions")
+    head, errors = _model(Head, {name: part for name, part in value.items() if name != "sessions"})
+    if not isinstance(given, list) or not 1 <= len(given) <= MOST_SESSIONS:
+        return None, [*errors, ("sessions", f"must be a list of 1 to {MOST_SESSIONS} sessions")]
+    sessions = []
+    for number, one in enumerate(given):
+        session, wrong = _session(one)
+        sessions.append(session)
+        errors += [(f"sessions.{number}{field and '.'}{field}", message) for field, message in wrong]
+    errors += _twice(given)
+    if errors or head is None:
+        return None, errors
+    return Source.model_construct(**dict(head), sessions=tuple(sessions)), []
+
+
+def canonical(source: Source) -> str:
+    """The same text for the same course."""
+    dumped = source.model_dump(mode="json", by_alias=True)
+    return json.dumps(dumped, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _session(value: object) -> tuple[CourseSession | None, Errors]:
+    if not isinstance(value, dict):
+        return None, [("", "must be an object")]
+    head, errors = _model(SessionHead, {name: part for name, part in value.items() if name != "blueprint"})
+    found, wrong = blueprint.read(value["blueprint"]) if "blueprint" in value else (None, [("", "Field required")])
+    errors += [(f"blueprint{field and '.'}{field}", message) for field, message in wrong]
+    if errors or head is None or found is None:
+        return None, errors
+    return CourseSession.model_construct(**dict(head), blueprint=found), []
+
+
+def _model(kind: type[Any], value: dict[str, Any]) -> tuple[Any, Errors]:
+    try:
+        return kind.model_validate(value), []
+    except ValidationError as error:
+        return None, blueprint.wrong_fields(error)
+
+
+def _twice(sessions: list[Any]) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for number, session in enumerate(sessions):
+        key = session.get("key") if isinstance(session, dict) else None
+        if isinstance(key, str):
+            if key in seen:
+                yield f"sessions.{number}.key", f"{key!r} is the key of an earlier session"
+            seen.add(key)

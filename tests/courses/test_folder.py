@@ -1,0 +1,216 @@
+"""What is wrong with a course's folder is said with file and line, all of it at once."""
+
+import pathlib
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from codehub.courses import cli, folder
+
+EXAMPLE = pathlib.Path(str(cli.EXAMPLE)) / "en"
+Change = Callable[[pathlib.Path], object]
+
+
+@pytest.fixture
+def course(tmp_path: pathlib.Path) -> pathlib.Path:
+    return shutil.copytree(EXAMPLE, tmp_path / "course")
+
+
+def replaced(file: str, old: str, new: str) -> Change:
+    def change(course: pathlib.Path) -> None:
+        text = (course / file).read_text("utf-8")
+        assert old in text
+        (course / file).write_text(text.replace(old, new, 1), "utf-8")
+
+    return change
+
+
+def written(file: str, content: bytes) -> Change:
+    def change(course: pathlib.Path) -> None:
+        (course / file).parent.mkdir(parents=True, exist_ok=True)
+        (course / file).write_bytes(content)
+
+    return change
+
+
+def removed(file: str) -> Change:
+    return lambda course: (course / file).unlink()
+
+
+def linked(file: str, to: str) -> Change:
+    return lambda course: (course / file).symlink_to(to)
+
+
+S, C, P = "01-hello/session.md", "01-hello/check.md", "01-hello/practice.md"
+WRONG: dict[str, tuple[Change, str]] = {
+    "no course.md": (removed("course.md"), "course.md:1: is missing"),
+    "no front matter": (written("course.md", b"# Hello"), "course.md:1: must begin with a line ---"),
+    "front matter without end": (written("course.md", b"---\ntitle: x\n"), "course.md:1: must begin with a line ---"),
+    "not YAML": (replaced("course.md", "language: en", "language: [en"), "course.md:4: is not YAML"),
+    "tab in YAML": (replaced("course.md", "language: en", "\tlanguage: en"), "course.md:4: is not YAML"),
+    "a list as head": (
+        replaced("course.md", "key: my-course\ntitle: My course\nlanguage: en", "- a"),
+        "course.md:2: must",
+    ),
+    "unknown key": (
+        replaced("course.md", "title:", "titel:"),
+        "course.md:3: 'titel' is not known; did you mean",
+    ),
+    "key twice": (replaced("course.md", "language: en", "title: x"), "course.md:4: 'title' is there twice"),
+    "title missing": (replaced("course.md", "title: My course\n", ""), "course.md:1: title: Field required"),
+    "language": (replaced("course.md", "language: en", "language: English!"), "course.md:4: language: String should"),
+    "alias": (replaced("course.md", "title: My course", "title: &a x\nauthor: *a"), "course.md:2: has an alias"),
+    "day is no number": (replaced(S, "day: 1", "day: soon"), f"{S}:4: day: Input should be a valid integer"),
+    "day 0": (replaced(S, "day: 1", "day: 0"), f"{S}:4: day: Input should be greater than or equal to 1"),
+    "unknown step": (replaced(S, "[LEARN,", "[LERN,"), f"{S}:5: steps: Input should be 'LEARN'"),
+    "unknown step below": (
+        replaced(S, "steps: [LEARN, CHECK, PRACTICE, COMPLETE]", "steps:\n  - LEARN\n  - NAP\n  - COMPLETE"),
+        f"{S}:7: steps: Input should be",
+    ),
+    "COMPLETE missing": (replaced(S, ", COMPLETE]", "]"), f"{S}:5: steps: COMPLETE is missing"),
+    "no encouragement": (replaced(S, "encouragement:", "# "), f"{S}:1: encouragement: Field required"),
+    "empty chunk": (replaced(S, "<!-- next -->", "<!-- next -->\n<!-- next -->"), f"{S}:18: learningContent: String"),
+    "LEARN without text": (
+        lambda c: (c / S).write_text((c / S).read_text("utf-8").split("\n\n")[0], "utf-8"),
+        f"{S}:8: learningContent: a LEARN step needs",
+    ),
+    "key of two sessions": (
+        lambda c: shutil.copytree(c / "01-hello", c / "02-again"),
+        "02-again/session.md:2: key: 'hello' is the key of an earlier session",
+    ),
+    "CHECK without check.md": (removed(C), f"{S}:1: checkQuestions: a CHECK step needs"),
+    "no question": (written(C, b"\n"), f"{C}:1: has no question"),
+    "text before questions": (replaced(C, "## how", "Hello\n\n## how"), f"{C}:1: a question begins with"),
+    "no block": (replaced(C, "```question", "```"), f"{C}:1: the question 'how-many-lines' has no block"),
+    "block not closed": (replaced(C, "python hello.py]\n```", "python hello.py]"), f"{C}:24: the block"),
+    "answer is no choice": (replaced(C, "answer: b", "answer: z"), f"{C}:15: answer: 'z' is not one of the choices"),
+    "answer missing": (replaced(C, "answer: b\n", ""), f"{C}:10: answer: Field required"),
+    "kind": (replaced(C, "kind: single", "kind: simple"), f"{C}:11: kind: Input should be 'single'"),
+    "choices as a list": (replaced(C, "  a: one\n  b: two", "  - one"), f"{C}:12: choices must be lines"),
+    "unknown name": (replaced(C, "kind: text", "kind: text\npoints: 3"), f"{C}:26: 'points' is not known"),
+    "YAML of a question": (replaced(C, "  a: one", "  a: one: two"), f"{C}:13: is not YAML"),
+    "question twice": (replaced(C, "## the-command", "## how-many-lines"), f"{C}:20: id: 'how-many-lines' is the id"),
+    "PRACTICE without practice.md": (removed(P), f"{S}:1: practiceActivity: a PRACTICE step needs an activity"),
+    "files without practice.md": (removed(P), "01-hello/files:1: files without a practice.md"),
+    "no instructions": (
+        lambda c: (c / P).write_text((c / P).read_text("utf-8").split("\n\n")[0], "utf-8"),
+        f"{P}:13: instructions: String should",
+    ),
+    "command missing": (replaced(P, "    command: python3 hello.py\n", ""), f"{P}:3: command: Field required"),
+    "time-out": (replaced(P, "timeoutSeconds: 10", "timeoutSeconds: 600"), f"{P}:6: timeoutSeconds: Input should"),
+    "unknown name of a check": (replaced(P, "hint: Mind", "hnit: Mind"), f"{P}:11: hnit: Extra inputs"),
+    "binary": (written("01-hello/files/a.png", b"\x89PNG\x00"), "01-hello/files/a.png:1: is not a text file"),
+    "not UTF-8": (written("01-hello/files/a.txt", b"one\ntwo \xe9\n"), "01-hello/files/a.txt:2: is not UTF-8"),
+    "Markdown not UTF-8": (written("course.md", b"---\ntitle: \xe9"), "course.md:2: is not UTF-8"),
+    "link out": (linked("01-hello/files/passwd", "/etc/passwd"), "01-hello/files/passwd:1: is a link that leads out"),
+    "link up and out": (linked("01-hello/files/x", "../../../x"), "01-hello/files/x:1: is a link that leads out"),
+    "link to nothing": (linked("01-hello/files/x", "y"), "01-hello/files/x:1: cannot be read"),
+    "link to a folder": (linked("01-hello/files/x", "../solutions"), "01-hello/files/x:1: is not an ordinary file"),
+    "case alone": (written("01-hello/files/Hello.py", b""), "01-hello/files/hello.py:1: differs from 'Hello.py' only"),
+    "too large a file": (written("01-hello/files/a", b"x" * 2**20 + b"x"), "01-hello/files/a:1: has more than 1024 KB"),
+    "too large a session": (written("01-hello/files/a", b"x" * 300_000), f"{S}:1: has more than 262144 bytes"),
+    "backslash": (written("01-hello/files/a\\b", b""), "01-hello/files/a\\b:1: a\\b: a path has no backslash"),
+    "no session": (lambda c: shutil.rmtree(c / "01-hello"), "course.md:1: the course has no session"),
+    "folder that is no session": (written("02-more/notes.txt", b""), "02-more:1: has no session.md"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_said_with_file_and_line(course: pathlib.Path, case: str) -> None:
+    change, message = WRONG[case]
+    change(course)
+    found, problems = folder.examine(course)
+    assert found is None
+    assert [problem for problem in problems if str(problem).startswith(message)], [str(p) for p in problems]
+    with pytest.raises(folder.FolderError):
+        folder.load(course)
+
+
+def test_several_errors_are_all_said(course: pathlib.Path) -> None:
+    for case in ("language", "day 0", "unknown step", "answer is no choice", "time-out", "not UTF-8"):
+        WRONG[case][0](course)
+    _, problems = folder.examine(course)
+    assert [(p.file, p.line) for p in problems] == [
+        ("01-hello/check.md", 15),
+        ("01-hello/files/a.txt", 2),
+        ("01-hello/practice.md", 6),
+        ("01-hello/session.md", 4),
+        ("01-hello/session.md", 5),
+        ("course.md", 4),
+    ]
+
+
+WARNED: dict[str, tuple[Change, str]] = {
+    "raw HTML": (replaced(S, "# How", "<b>x</b>\n\n# How"), f"{S}:19: warning: raw HTML"),
+    "no link": (replaced(P, "Open", "[x](javascript:y)\nOpen"), f"{P}:14: warning: a link that is none: javascript:y"),
+    "no link in a question": (replaced(C, "How many", "[a](my page) How many"), f"{C}:3: warning: looks like a link"),
+    "misspelt file": (
+        written("01-hello/chek.md", b"x"),
+        "01-hello/chek.md:1: warning: is not read; did you mean check.md?",
+    ),
+    "file at the top": (written("notes.txt", b"x"), "notes.txt:1: warning: is not read"),
+}
+
+
+@pytest.mark.parametrize("case", WARNED)
+def test_what_an_author_should_know_is_a_warning(course: pathlib.Path, case: str) -> None:
+    change, message = WARNED[case]
+    change(course)
+    found, problems = folder.examine(course)
+    assert found is not None
+    assert {str(problem)[: len(message)] for problem in problems} == {message}
+
+
+FINE: dict[str, Change] = {
+    "as it is": lambda _course: None,
+    "Windows": lambda c: [f.write_bytes(f.read_bytes().replace(b"\n", b"\r\n")) for f in c.rglob("*.md")],
+    "a byte order mark": lambda c: [f.write_bytes(b"\xef\xbb\xbf" + f.read_bytes()) for f in c.rglob("*.md")],
+    "compiled files": written("01-hello/files/__pycache__/hello.cpython-311.pyc", b"\x00\xff"),
+    "git": written(".git/objects/aa", b"\x00\xff"),
+    "a README": written("README.md", b"# <b>For teachers</b>"),
+    "a link inside": linked("01-hello/files/same.py", "hello.py"),
+    "YAML that looks like something else": replaced(C, "  a: one\n  b: two", "  a: no\n  b: 1.10"),
+    "a comment in code": replaced(C, 'print("a")', '## a comment\nprint("a")'),
+}
+
+
+@pytest.mark.parametrize("case", FINE)
+def test_what_is_fine_is_not_complained_about(course: pathlib.Path, case: str) -> None:
+    FINE[case](course)
+    found, problems = folder.examine(course)
+    assert [str(problem) for problem in problems] == []
+    assert found is not None
+
+
+def test_line_ends_do_not_make_another_course(course: pathlib.Path) -> None:
+    before = folder.load(course)
+    FINE["Windows"](course)
+    assert folder.load(course) == before
+
+
+def test_a_text_that_looks_like_a_number_stays_a_text(course: pathlib.Path) -> None:
+    FINE["YAML that looks like something else"](course)
+    question = folder.load(course).sessions[0].blueprint.check_questions[0]
+    assert [choice.text for choice in question.choices] == ["no", "1.10"]
+
+
+def test_a_folder_of_more_than_ten_megabytes_is_refused(course: pathlib.Path) -> None:
+    for number in range(11):
+        written(f"01-hello/solutions/{number}", b"x" * 2**20)(course)
+    _, problems = folder.examine(course)
+    assert [p for p in problems if "more than 10 MB" in p.what]
+
+
+def test_solutions_are_read_by_nobody(course: pathlib.Path) -> None:
+    before = folder.load(course)
+    written("01-hello/solutions/reference.sh", b"something else")(course)
+    assert folder.load(course) == before
+
+
+@pytest.mark.parametrize("place", ["nowhere", "a-file"])
+def test_what_is_no_folder_is_no_course(tmp_path: pathlib.Path, place: str) -> None:
+    (tmp_path / "a-file").write_text("x", "utf-8")
+    found, problems = folder.examine(tmp_path / place)
+    assert found is None
+    assert "is not a folder" in str(problems[0])
