@@ -136,6 +136,20 @@ async def test_a_guest_leaves_with_an_owner_who_is_deactivated_and_comes_back_wi
 
 
 @pytest.mark.usefixtures("people")
+async def test_open_streams_end_with_their_person_and_nothing_is_called_a_mistake(
+    site: Site, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with listening(site, "mina") as one, listening(site, "mina") as two, listening(site, "jun") as jun:
+        await site.services.people.change_user(operator(), "mina", role=None, active=False)
+        for stream in (one, two):
+            with pytest.raises(aiohttp.ClientPayloadError):  # without its end: it was not all
+                await stream.next()
+        own = await create(site, "jun")
+        await jun.until("workspace_updated", id=own.id)
+    assert capfd.readouterr().err == ""  # where warnings and errors go
+
+
+@pytest.mark.usefixtures("people")
 async def test_a_guest_leaves_when_it_goes_to_the_trash_and_comes_back_when_it_does(site: Site) -> None:
     w, own = await create(site, "mina"), await create(site, "jun")
     await site.services.sharing.share(caller("mina"), w.id, "jun")

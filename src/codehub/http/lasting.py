@@ -15,6 +15,8 @@ from codehub import logs
 from codehub.policy.model import Principal
 
 log = logs.get()
+# An extension of the server's (`web.guard`): its `call` breaks the connection off.
+CUT = "codehub.cut"
 
 
 class OpenStreams(Protocol):
@@ -47,6 +49,7 @@ class Lasting(StreamingResponse):
                 else:
                     # The answer stays without its end: the client can tell that it is not all there.
                     log.info("An open answer ended with its login", path=scope["path"], user=self._caller.name)
+                    scope["extensions"][CUT]["call"]()
             finally:
                 for task in (answering, over):
                     task.cancel()

@@ -1,12 +1,16 @@
 """uvicorn's HTTP/1.1 protocol with the bounds it lacks: how large a request's head may be, and how long it may take.
 
-Without them one client holds a connection for ever with half a header, or fills the memory with a whole one.
+Without them one client holds a connection for ever with half a header, or fills the memory with a whole one. And with a
+way to break an answer off on purpose (`http.lasting`), which uvicorn takes for a mistake of the application.
 """
 
 import asyncio
+import functools
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from codehub.http.lasting import CUT
 
 HEAD_BYTES = 40 * 1024  # a little more than the front door lets through, which adds a few fields of its own
 HEAD_FIELDS = 120
@@ -61,6 +65,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._check()
         if not self._refused:
             super().on_headers_complete()
+            if getattr(self.cycle, "scope", None) is self.scope:  # else it was refused
+                self.scope["extensions"] = {CUT: {"call": functools.partial(self._cut, self.cycle)}}
 
     def on_body(self, body: bytes) -> None:
         if not self._refused:
@@ -69,6 +75,11 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if not self._refused:
             super().on_message_complete()
+
+    def _cut(self, cycle: RequestResponseCycle) -> None:
+        """At once, also when the client does not read what was written."""
+        cycle.disconnected = True
+        self.transport.abort()
 
     def _check(self) -> None:
         if not self._refused and (max(self._unparsed, self._parsed) > HEAD_BYTES or self._fields > HEAD_FIELDS):
