@@ -9,7 +9,6 @@ import stat
 import subprocess
 import tarfile
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from codehub.archives import walk as walking
 from codehub.archives.format import Entry as TarEntry
 from codehub.archives.format import apply_pax, describe, describe_file, parse_head, parse_pax
 from codehub.archives.model import SourceChangedError
-from codehub.archives.pack import Packer
+from codehub.archives.pack import OutputError, Packer, open_home
 from tests.archives import trees
 from tests.archives.trees import Attributes, File, Folder, Holes, OtherName, Symlink
 
@@ -149,30 +148,62 @@ def test_sockets_pipes_and_devices_are_left_out_and_named(folder: Path) -> None:
 
 
 def test_an_ordinary_person_can_archive_what_is_closed_to_themselves(folder: Path) -> None:
-    """In a child without privileges: root may read everything and would prove nothing."""
     folder.chmod(0o777)
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            if trees.ROOT:
-                os.setgroups([])
-                os.setgid(65534)
-                os.setuid(65534)
-                trees.ROOT = False
-            trees.grow(folder / "home", closed_tree())
-            stream, packed = trees.pack(folder / "home")
-            (folder / "back").mkdir()
-            trees.unpack(trees.squeeze(stream), folder / "back")
-            status = 0 if packed.files == 8 else 2
-        except Exception:  # noqa: BLE001 - shown here, because the child ends without unwinding into pytest
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
+
+    def work() -> bool:
+        trees.grow(folder / "home", closed_tree())
+        stream, packed = trees.pack(folder / "home")
+        (folder / "back").mkdir()
+        trees.unpack(trees.squeeze(stream), folder / "back")
+        return packed.files == 8
+
+    assert trees.done_by_an_ordinary_person(work)
     if trees.ROOT:
         assert trees.picture(folder / "home") == trees.picture(folder / "back")
     assert stat.S_IMODE((folder / "back" / "shut").stat().st_mode) == 0
+
+
+def test_a_home_that_is_closed_to_its_owner_is_archived_and_stays_as_it_was(folder: Path) -> None:
+    folder.chmod(0o777)
+    home = folder / "home"
+
+    def work() -> bool:
+        trees.grow(home, closed_tree())
+        for mode in (0o000, 0o600, 0o100, 0o300):
+            home.chmod(mode)
+            stream, packed = trees.pack(home)
+            with tarfile.open(fileobj=io.BytesIO(stream)) as archive:
+                assert archive.getmembers()[0].mode == mode
+            assert (packed.files, stat.S_IMODE(home.stat().st_mode)) == (8, mode)
+        home.chmod(0o700)  # so that the folder can be removed
+        return True
+
+    assert trees.done_by_an_ordinary_person(work)
+
+
+def test_an_attempt_that_fails_leaves_closed_folders_closed(folder: Path) -> None:
+    """Else the next one would archive them as open."""
+    folder.chmod(0o777)
+    home = folder / "home"
+
+    def work() -> bool:
+        deep = Folder({b"in": Folder({b"noise": File(os.urandom(3_000_000))}, Attributes(0o000))}, Attributes(0o000))
+        trees.grow(home, Folder({b"a": deep}, Attributes(0o700)))
+        before = trees.picture(home)
+        home.chmod(0o000)
+
+        def breaks(_chunk: bytes) -> None:
+            raise BrokenPipeError
+
+        try:
+            Packer(breaks).run(*open_home(str(home)))
+        except OutputError:
+            closed = stat.S_IMODE(home.stat().st_mode) == 0
+            home.chmod(0o700)
+            return closed and trees.picture(home) == before
+        return False
+
+    assert trees.done_by_an_ordinary_person(work)
 
 
 def closed_tree() -> Folder:

@@ -11,7 +11,7 @@ import pytest
 from codehub.system.privileges import enter, needed_trees, service_account, view_for
 
 ROOT = pathlib.Path(__file__).parents[2]
-NAMES = ("isolation", "refusals", "pieces", "disk_share", "process_share", "seccomp")
+NAMES = ("isolation", "refusals", "pieces", "disk_share", "process_share", "seccomp", "closed_homes")
 ISOLATION = tuple(f"tests/runtimes/test_{name}.py" for name in NAMES)
 # What keeps people apart, as it is done by default, every time; the whole contract and the other way in `make soak`.
 OTHER = ("-k", "not bubblewrap")

@@ -10,6 +10,7 @@ Memory grows with the largest directory, the depth of the tree and the number of
 bytes; the archive grows with the number of entries, however deep they lie (see `naming`).
 """
 
+import contextlib
 import errno
 import itertools
 import os
@@ -86,22 +87,32 @@ class Packer:
         self._prefix = naming.Prefix()  # of the directory whose files are being written
         self._most = (0, 0)  # bytes and entries that can be there
 
-    def run(self, root: int) -> Packed:
-        """Pack everything below an open directory, which is closed."""
-        descent = Descent(root)
+    def run(self, root: int, original_mode: int | None = None) -> Packed:
+        """Pack everything below an open directory, which is closed; `open_home` says what its mode was."""
+        descent, kept = Descent(root), os.dup(root)
         self._most = _most(root)
         try:
-            self._walk(descent)
+            self._walk(descent, original_mode)
         except (FileNotFoundError, NotADirectoryError, MovedError) as e:
             raise SourceChangedError("a file vanished while it was archived") from e
         finally:
             descent.close()
+            if original_mode is not None:
+                os.fchmod(kept, original_mode)
+            os.close(kept)
         self._emit(tar.END)
         self._flush()
         return self.done
 
-    def _walk(self, descent: Descent) -> None:
-        levels = [self._open_level(descent, b"", naming.Prefix(), None)]
+    def _walk(self, descent: Descent, original_mode: int | None) -> None:
+        levels = [self._open_level(descent, b"", naming.Prefix(), original_mode)]
+        try:
+            self._walk_on(descent, levels)
+        except BaseException:
+            _close_again(descent, levels)
+            raise
+
+    def _walk_on(self, descent: Descent, levels: list[_Level]) -> None:
         while levels:
             level = levels[-1]
             if level.subdirectories and self._live and self._is_endless():
@@ -128,11 +139,13 @@ class Packer:
         descent.enter(fd)
         try:
             levels.append(self._open_level(descent, name, prefix, original_mode))
-        except (OSError, ValueError) as e:  # removed since it was opened; or it has too many extended attributes
+        except BaseException as e:  # removed since it was opened; it has too many extended attributes; or it is over
             if original_mode is not None:
                 os.fchmod(fd, original_mode)
-            self._skip(e, prefix.path())
             self._go_up(descent, levels)
+            if not isinstance(e, OSError | ValueError):
+                raise
+            self._skip(e, prefix.path())
 
     def _go_up(self, descent: Descent, levels: list[_Level]) -> None:
         """To the last of the levels. Where the tree we are in was moved: to the last that is in its place."""
@@ -321,6 +334,16 @@ class Packer:
         self._buffered = 0
 
 
+def _close_again(descent: Descent, levels: list[_Level]) -> None:
+    """What was opened on the way down gets its mode back, so that the next attempt finds it as its owner left it."""
+    with contextlib.suppress(OSError, MovedError):
+        while levels:
+            if (mode := levels.pop().original_mode) is not None:
+                os.fchmod(descent.fd, mode)
+            if levels:
+                descent.leave()
+
+
 def _listing(fd: int) -> tuple[list[bytes], list[bytes], set[bytes]]:
     """Directories (last first), everything else, and which of that are no files.
 
@@ -382,7 +405,12 @@ def _holes(fd: int, entry: tar.Entry) -> tuple[Sequence[int], bytes]:
     return found, written_map
 
 
-def _open(name: bytes, directory: int, flags: int) -> tuple[int, int | None]:
+def open_home(path: str) -> tuple[int, int | None]:
+    """A home, also one that is closed to its own owner, whom we may be: for `Packer.run`."""
+    return _open(os.fsencode(path), None, DIRECTORY_FLAGS)
+
+
+def _open(name: bytes, directory: int | None, flags: int) -> tuple[int, int | None]:
     """Open what may be closed to its own owner, whom we may be: (descriptor, the mode to give back)."""
     try:
         fd = os.open(name, flags, dir_fd=directory)

@@ -18,7 +18,7 @@ from typing import Any
 
 from codehub.archives import compress
 from codehub.archives.model import ArchiveError, Quota, SourceChangedError
-from codehub.archives.pack import OutputError, Packer
+from codehub.archives.pack import OutputError, Packer, open_home
 from codehub.archives.unpack import Unpacker
 from codehub.archives.walk import DIRECTORY_FLAGS
 from codehub.system import kernel
@@ -33,12 +33,12 @@ def report(**values: Any) -> None:
 
 
 def pack(source: str, live: bool, gzip: bool) -> None:
-    root = os.open(source, DIRECTORY_FLAGS)
+    root, original_mode = open_home(source)
     scanner = _start_scanner(root)
     with _output(gzip) as compressed:
         packer = Packer(compressed.write, live=live)
         _tick(lambda: report(progress=packer.done.bytes))
-        done = packer.run(root)
+        done = packer.run(root, original_mode)
     os.kill(scanner, signal.SIGKILL)
     os.waitpid(scanner, 0)
     report(result=asdict(done))

@@ -115,6 +115,7 @@ class Volumes:
             fresh = paths.placing(generation)
             fresh.mkdir(mode=0o711, exist_ok=True)
             if staged.is_dir():
+                staged.chmod(0o700)  # a folder that its owner has closed cannot be moved by them, whom we may be
                 staged.replace(fresh / "home")
             elif not (fresh / "home").is_dir():
                 raise RuntimeFailureError("nothing was unpacked to swap in")
