@@ -26,6 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from tests.platform import Platform, descendants
 from tests.workspaces.ides import write_templates
 
+from bench._platform import Api
 from codehub.runtimes.layout import Layout
 from codehub.settings import CoordinatorConfig
 
@@ -33,6 +34,7 @@ WAKES = 10
 ALLOWED = 3.0  # times a quiet wake
 WORKER = "codehub.archives.worker"
 MANY = "1000000"
+PAUSE = 0.05  # seconds between two looks at whether it is so
 
 
 @dataclass
@@ -72,46 +74,31 @@ def _processes() -> list[tuple[int, int, str]]:
     return found
 
 
-class Lesson:
+class Lesson(Api):
     def __init__(self, platform: Platform, client: aiohttp.ClientSession, megabytes: int) -> None:
+        super().__init__(client)
         self._platform = platform
-        self._client = client
         self._megabytes = megabytes
-
-    async def _ask(self, method: str, path: str, **body: object) -> dict[str, object]:
-        async with self._client.request(method, f"/api/v1{path}", json=body or None) as answer:
-            told: dict[str, object] = await answer.json()
-            assert answer.status < 300, told
-            return told
 
     async def make(self, count: int) -> list[str]:
         made = [
-            str((await self._ask("POST", "/workspaces", name="b", template="tiny", desired_state="STANDBY"))["id"])
+            str((await self.ask("POST", "/workspaces", name="b", template="tiny", desired_state="STANDBY"))["id"])
             for _ in range(count)
         ]
         for id_ in made:
-            await self.until(id_, "STANDBY")
+            await self.until(id_, "STANDBY", PAUSE)
             home = Layout(self._platform.data_dir).of(id_).home
             (home / "noise").write_bytes(os.urandom(self._megabytes * 500_000))
             (home / "text").write_bytes(b"def answer():\n    return 42\n" * (self._megabytes * 500_000 // 28))
         return made
 
-    async def until(self, id_: str, phase: str, pause: float = 0.05) -> None:
-        async with asyncio.timeout(600):
-            while True:
-                w = await self._ask("GET", f"/workspaces/{id_}")
-                if (w["phase"], w["operation"]) == (phase, "NONE"):
-                    return
-                assert w["phase"] != "ERROR", w["error_info"]
-                await asyncio.sleep(pause)
-
     async def ask_all(self, ids: list[str], desired: str) -> None:
-        await asyncio.gather(*(self._ask("PATCH", f"/workspaces/{id_}", desired_state=desired) for id_ in ids))
+        await asyncio.gather(*(self.ask("PATCH", f"/workspaces/{id_}", desired_state=desired) for id_ in ids))
 
     async def wake(self, id_: str) -> float:
         begun = time.perf_counter()
-        await self._ask("PATCH", f"/workspaces/{id_}", desired_state="RUNNING")
-        await self.until(id_, "RUNNING")
+        await self.ask("PATCH", f"/workspaces/{id_}", desired_state="RUNNING")
+        await self.until(id_, "RUNNING", PAUSE)
         return time.perf_counter() - begun
 
     async def wake_one_after_the_other(self, ids: list[str]) -> list[float]:
@@ -119,7 +106,7 @@ class Lesson:
         seconds = [await self.wake(id_) for id_ in ids]
         await self.ask_all(ids, "STANDBY")
         for id_ in ids:
-            await self.until(id_, "STANDBY")
+            await self.until(id_, "STANDBY", PAUSE)
         return seconds
 
 

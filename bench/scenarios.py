@@ -26,9 +26,11 @@ from tests.gate.lab import ToThisMachine
 from tests.platform import Platform, codehub
 from tests.workspaces.ides import write_templates
 
+from bench._platform import Api
 from codehub.runtimes.layout import Layout
 
 BROWSER = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+PAUSE = 0.02  # seconds between two looks at whether it is so
 SCENARIOS = (
     "new workspace → RUNNING",
     "RUNNING → STANDBY",
@@ -39,7 +41,7 @@ SCENARIOS = (
 )
 
 
-class Round:
+class Round(Api):
     def __init__(
         self,
         platform: Platform,
@@ -47,30 +49,15 @@ class Round:
         browser: aiohttp.ClientSession,
         seconds: dict[str, list[float]],
     ) -> None:
+        super().__init__(client)
         self._platform = platform
-        self._client = client
         self._browser = browser
         self._seconds = seconds
 
-    async def _ask(self, method: str, path: str, **body: object) -> dict[str, object]:
-        async with self._client.request(method, f"/api/v1{path}", json=body or None) as answer:
-            told: dict[str, object] = await answer.json()
-            assert answer.status < 300, told
-            return told
-
-    async def _until(self, id_: str, phase: str) -> None:
-        async with asyncio.timeout(180):
-            while True:
-                w = await self._ask("GET", f"/workspaces/{id_}")
-                if (w["phase"], w["operation"]) == (phase, "NONE"):
-                    return
-                assert w["phase"] != "ERROR", w["error_info"]
-                await asyncio.sleep(0.02)
-
     async def _timed(self, scenario: str, id_: str, desired: str, phase: str) -> None:
         begun = time.perf_counter()
-        await self._ask("PATCH", f"/workspaces/{id_}", desired_state=desired)
-        await self._until(id_, phase)
+        await self.ask("PATCH", f"/workspaces/{id_}", desired_state=desired)
+        await self.until(id_, phase, PAUSE)
         self._seconds[scenario].append(time.perf_counter() - begun)
 
     async def _wake(self, id_: str) -> None:
@@ -87,20 +74,20 @@ class Round:
 
     async def run(self, template: str, megabytes: int) -> None:
         begun = time.perf_counter()
-        made = await self._ask("POST", "/workspaces", name="bench", template=template)
+        made = await self.ask("POST", "/workspaces", name="bench", template=template)
         id_ = str(made["id"])
-        await self._until(id_, "RUNNING")
+        await self.until(id_, "RUNNING", PAUSE)
         self._seconds[SCENARIOS[0]].append(time.perf_counter() - begun)
         (Layout(self._platform.data_dir).of(id_).home / "data").write_bytes(os.urandom(megabytes * 1_000_000))
         await self._timed(SCENARIOS[1], id_, "STANDBY", "STANDBY")
         await self._wake(id_)
         await self._timed(SCENARIOS[3], id_, "ARCHIVED", "ARCHIVED")
         await self._timed(SCENARIOS[4], id_, "STANDBY", "STANDBY")
-        await self._ask("PATCH", f"/workspaces/{id_}", desired_state="ARCHIVED")
-        await self._until(id_, "ARCHIVED")
+        await self.ask("PATCH", f"/workspaces/{id_}", desired_state="ARCHIVED")
+        await self.until(id_, "ARCHIVED", PAUSE)
         await self._timed(SCENARIOS[5], id_, "RUNNING", "RUNNING")
-        await self._ask("DELETE", f"/workspaces/{id_}?purge=true")
-        await self._until(id_, "DELETED")
+        await self.ask("DELETE", f"/workspaces/{id_}?purge=true")
+        await self.until(id_, "DELETED", PAUSE)
 
 
 async def race(platform: Platform, template: str, rounds: int, megabytes: int) -> dict[str, list[float]]:
