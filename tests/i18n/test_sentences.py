@@ -13,10 +13,11 @@ import codehub
 from codehub.activity import rules as idle_rules
 from codehub.audit import codes as audit_codes
 from codehub.db import Queries
-from codehub.i18n import audit, history, idleness, texts, values
+from codehub.i18n import audit, history, idleness, sessions, texts, values
 from codehub.i18n.locales import Locale, of_request, of_shell
 from codehub.policy.model import Role
 from codehub.retention.rules import Rule
+from codehub.sessions.model import EndReason
 from codehub.workspaces import history as records
 from codehub.workspaces import rules
 from codehub.workspaces.model import DesiredBy, Operation, Phase, Reason, Work
@@ -88,6 +89,12 @@ def test_both_languages_say_the_same() -> None:
         assert sorted(GAP.findall(english)) == sorted(GAP.findall(texts.TEXTS["ko"][key])), key
 
 
+@pytest.mark.parametrize("locale", LOCALES.values(), ids=LOCALES)
+@pytest.mark.parametrize("reason", EndReason)
+def test_every_end_of_a_run_has_a_sentence(reason: EndReason, locale: Locale) -> None:
+    assert sessions.ended(locale, reason).strip()
+
+
 def test_no_text_is_left_over() -> None:
     named = {f"{part}_{str(value).lower()}" for name, part in values.NAMED.items() for value in EVERY_VALUE[name]}
     named |= {f"history_{code}" for code in records.CODES} | {
@@ -97,7 +104,7 @@ def test_no_text_is_left_over() -> None:
     pages = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.html"))
     written = {key for key in texts.TEXTS["en"] if f'"{key}"' in source or f"t.{key}" in pages}
     by_parts = {key for key in texts.TEXTS["en"] if key.startswith(("state_", "time_"))}
-    by_parts |= {f"idle_{code}" for code in idle_rules.Code}
+    by_parts |= {f"idle_{code}" for code in idle_rules.Code} | {f"run_ended_{reason}" for reason in EndReason}
     assert sorted(texts.TEXTS["en"].keys() - named - written - by_parts) == []
 
 

@@ -83,7 +83,7 @@ async def test_each_cell_of_a_workspaces_table_through_http(site: Site, who: str
 
 async def test_every_action_of_a_workspace_is_walked_here_or_at_the_gate() -> None:
     at_the_gate = {Action.WORKSPACE_ENTER, Action.WORKSPACE_WORK, Action.WORKSPACE_WAKE}
-    assert {*REQUESTS, *at_the_gate} == set(CELLS)
+    assert {*REQUESTS, *at_the_gate} == {action for action in CELLS if action.startswith("workspace.")}
 
 
 async def test_a_form_asks_at_the_same_door(site: Site) -> None:

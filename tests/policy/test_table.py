@@ -38,7 +38,7 @@ WHO = {
     "stranger": (JUN, HERS),
     "other teacher": (TEACHER, HERS),
 }
-# Y: may; T: may, and the owner is told; F: forbidden; H: not there. Of a workspace, in the order of `WHO`.
+# Y: may; T: may, and the owner is told; F: forbidden; H: not there. Of a workspace or a plan, in the order of `WHO`.
 CELLS = {
     Action.WORKSPACE_SEE: "YYYYHH",
     Action.WORKSPACE_HISTORY: "YFYYHH",
@@ -59,6 +59,14 @@ CELLS = {
     Action.WORKSPACE_ARCHIVE: "YFFYHH",
     Action.WORKSPACE_DELETE: "YFFYHH",
     Action.WORKSPACE_PURGE: "YFFYHH",
+    Action.PLAN_SEE: "YHYYHH",
+    Action.SESSION_SEE: "YHYYHH",
+    Action.SESSION_SKIP: "YHFYHH",
+    Action.SESSION_CANCEL: "YHFYHH",
+    Action.RUN_SEE: "YHYYHH",
+    Action.RUN_START: "YHFFHH",
+    Action.RUN_WRITE: "YHFFHH",
+    Action.RUN_ABANDON: "YHFFHH",
 }
 # Of the platform and of accounts: themselves (or a learner), another learner, a teacher, an admin.
 ADMINS_ONLY, EVERYBODY, OWN = "FFFY", "YYYY", "YHHY"
@@ -81,6 +89,10 @@ OTHERS = {
     Action.TOKEN_REVOKE: OWN,
     Action.LOGIN_LIST: OWN,
     Action.LOGIN_REVOKE: OWN,
+    Action.PLAN_CREATE: EVERYBODY,
+    Action.PLAN_CREATE_FOR: ADMINS_ONLY,
+    Action.PLAN_LIST: EVERYBODY,
+    Action.PLAN_LIST_ALL: ADMINS_ONLY,
     Action.AUDIT_READ: ADMINS_ONLY,
     Action.LOOPS_READ: ADMINS_ONLY,
     Action.METRICS_READ: ADMINS_ONLY,
@@ -100,7 +112,7 @@ def test_every_action_stands_in_the_table_and_in_this_test() -> None:
 
 
 @pytest.mark.parametrize("action", CELLS)
-def test_a_workspaces_cells_are_those_of_the_specification(action: Action) -> None:
+def test_the_cells_of_a_workspace_and_of_a_plan_are_those_of_the_specification(action: Action) -> None:
     assert "".join(letter(rules.decide(who, action, what)) for who, what in WHO.values()) == CELLS[action]
 
 

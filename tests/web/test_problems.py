@@ -108,7 +108,7 @@ async def test_without_credentials_nothing_of_the_api_answers(site: Site, nobody
     asked = 0
     for path, operations in document["paths"].items():
         for method in operations if path.startswith("/api/") else ():
-            url = path.format(name="admin", token_id="x", session_id="x", id="x", user="x")
+            url = path.format(name="admin", token_id="x", session_id="x", id="x", user="x", index="0")
             async with nobody.request(method, url, json={"name": "mina"}) as answer:
                 assert answer.status == 401, (method, path)
                 asked += 1

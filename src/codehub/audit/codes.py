@@ -17,6 +17,9 @@ class Code(StrEnum):
     WORKSPACE_DOWNLOAD = "workspace.download"
     WORKSPACE_ENTER = "workspace.enter"
     WORKSPACE_DESTROY = "workspace.destroy"
+    PLAN_CREATE = "plan.create"
+    SESSION_SKIP = "session.skip"
+    SESSION_CANCEL = "session.cancel"
     ARCHIVE_COLLECT = "archive.collect"
     VOLUME_COLLECT = "volume.collect"
 
@@ -35,6 +38,9 @@ DATA: Mapping[Code, frozenset[str]] = {
     Code.WORKSPACE_DOWNLOAD: frozenset({"owner", "archive_key"}),
     Code.WORKSPACE_ENTER: frozenset({"owner"}),
     Code.WORKSPACE_DESTROY: frozenset({"why"}),
+    Code.PLAN_CREATE: frozenset({"owner"}),
+    Code.SESSION_SKIP: frozenset({"owner"}),
+    Code.SESSION_CANCEL: frozenset({"owner"}),
     Code.ARCHIVE_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),
     Code.VOLUME_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),
 }

@@ -67,7 +67,7 @@ class NewTokenOut(TokenOut):
     token: str = Field(description="Shown this once.")
 
 
-class SessionOut(BaseModel):
+class LoginOut(BaseModel):
     id: str
     created_at: datetime
     seen_at: datetime
@@ -179,13 +179,13 @@ async def list_sessions(
     name: Name,
     limit: paging.Limit = 50,
     cursor: paging.TimeCursor = None,
-) -> paging.Page[SessionOut]:
+) -> paging.Page[LoginOut]:
     """Browsers that are logged in."""
     found = await _people(request).page_sessions(caller, name, after=paging.place(cursor), limit=limit + 1)
 
-    def show(s: BrowserSession) -> SessionOut:
-        return SessionOut(
-            **{k: v for k, v in vars(s).items() if k in SessionOut.model_fields}, current=s.id == caller.session_id
+    def show(s: BrowserSession) -> LoginOut:
+        return LoginOut(
+            **{k: v for k, v in vars(s).items() if k in LoginOut.model_fields}, current=s.id == caller.session_id
         )
 
     return paging.page(found, limit, show, lambda s: paging.at(s.created_at, s.id))

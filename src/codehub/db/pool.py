@@ -36,6 +36,10 @@ AWAY = (
 )
 
 
+class LockTimeoutError(UnavailableError):
+    """Another transaction holds what this one waited for, longer than it was to wait."""
+
+
 def is_away(error: BaseException) -> bool:
     """Does the error say that the database is away? A wrong argument's is asyncpg's `InterfaceError` too, and ours."""
     return isinstance(error, (UnavailableError, *AWAY)) and not isinstance(error, ValueError)
@@ -96,7 +100,8 @@ class Database:
                 raise
             if isinstance(e, asyncio.TimeoutError):
                 await self.expire_connections()
-            raise UnavailableError(f"the database does not answer: {_reason(e)}") from e
+            kind = LockTimeoutError if isinstance(e, asyncpg.LockNotAvailableError) else UnavailableError
+            raise kind(f"the database does not answer: {_reason(e)}") from e
 
     async def expire_connections(self) -> None:
         """One did not answer in time, so the others may hang as well: who comes next gets a new connection.

@@ -52,6 +52,18 @@ class Action(StrEnum):
     TOKEN_REVOKE = "token.revoke"  # noqa: S105
     LOGIN_LIST = "login.list"
     LOGIN_REVOKE = "login.revoke"
+    PLAN_SEE = "plan.see"
+    PLAN_CREATE = "plan.create"
+    PLAN_CREATE_FOR = "plan.create-for"
+    PLAN_LIST = "plan.list"
+    PLAN_LIST_ALL = "plan.list-all"
+    SESSION_SEE = "session.see"
+    SESSION_SKIP = "session.skip"
+    SESSION_CANCEL = "session.cancel"
+    RUN_SEE = "run.see"
+    RUN_START = "run.start"
+    RUN_WRITE = "run.write"
+    RUN_ABANDON = "run.abandon"
     AUDIT_READ = "audit.read"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
@@ -67,6 +79,7 @@ class Subject(Enum):
     """What an action is about, and so what those get who may not: another person's things are not there."""
 
     WORKSPACE = "a workspace"  # 403 for those who may see it, else 404
+    PLAN = "a learner's plan"  # its sessions and runs, too; 403 for those who may see it, else 404
     ACCOUNT = "a person's account"  # 404
     PLATFORM = "the platform"  # 403
     PUBLIC = "public"  # also without a login
@@ -89,6 +102,11 @@ def _workspace(about: str, scope: Scope, **cells: Cell) -> Rule:
     """The owner may do everything with their own, and an admin unless it says otherwise."""
     given = {R(name): cell for name, cell in cells.items()}
     return Rule(about, Subject.WORKSPACE, scope, {R.OWNER: Cell.YES, R.ADMIN: Cell.YES, **given})
+
+
+def _plan(about: str, scope: Scope, **cells: Cell) -> Rule:
+    """What is learnt is the learner's own: others read, as far as it says so."""
+    return Rule(about, Subject.PLAN, scope, {R.OWNER: Cell.YES, **{R(name): cell for name, cell in cells.items()}})
 
 
 def _account(about: str, scope: Scope) -> Rule:
@@ -144,6 +162,18 @@ TABLE: Mapping[Action, Rule] = {
     A.TOKEN_REVOKE: _account("revoke an access token", WRITE),
     A.LOGIN_LIST: _account("list the browsers that are logged in", READ),
     A.LOGIN_REVOKE: _account("log a browser out", WRITE),
+    A.PLAN_SEE: _plan("see a plan and how far it is", READ, teacher=YES, admin=YES),
+    A.PLAN_CREATE: _platform("make a plan", WRITE, R.PERSON),
+    A.PLAN_CREATE_FOR: _platform("make a plan for another person", WRITE),
+    A.PLAN_LIST: _platform("list their own plans", READ, R.PERSON),
+    A.PLAN_LIST_ALL: _platform("list all learners' plans", READ),
+    A.SESSION_SEE: _plan("see a session and what is learnt in it", READ, teacher=YES, admin=YES),
+    A.SESSION_SKIP: _plan("skip a session", WRITE, admin=YES),
+    A.SESSION_CANCEL: _plan("cancel a session", WRITE, admin=YES),
+    A.RUN_SEE: _plan("see the runs of a session and what was saved in them", READ, teacher=YES, admin=YES),
+    A.RUN_START: _plan("start a session", WRITE),
+    A.RUN_WRITE: _plan("go on with a run", WRITE),
+    A.RUN_ABANDON: _plan("abandon a run", WRITE),
     A.AUDIT_READ: _platform("read the audit log", READ),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
     A.METRICS_READ: _platform("read the metrics", READ),
@@ -159,7 +189,7 @@ ENTERING = frozenset({A.WORKSPACE_ENTER, A.WORKSPACE_WORK})
 SYSTEM: Mapping[str, frozenset[Action]] = {
     System.TTL: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_SLEEP, A.WORKSPACE_KEEP_AWAKE, A.WORKSPACE_ARCHIVE}),
     System.WAKE: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_WAKE}),
-    System.SESSIONS: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_START, A.WORKSPACE_SLEEP}),
+    System.SESSIONS: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_START, A.WORKSPACE_SLEEP, A.RUN_ABANDON}),
     System.WAITING_ROOM: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_START}),
     System.CONTROLLER: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_PURGE}),
 }

@@ -75,6 +75,8 @@ def _refusal(principal: Principal, action: Action, resource: Resource) -> Decisi
             return Decision(Effect.FORBID, ONLY_ADMINS)
         case Subject.WORKSPACE if relations_to(principal, resource) & TABLE[Action.WORKSPACE_SEE].cells.keys():
             return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: ask {resource.owner}")
+        case Subject.PLAN if relations_to(principal, resource) & TABLE[Action.PLAN_SEE].cells.keys():
+            return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: {resource.owner} does")
     return Decision(Effect.HIDE, "it belongs to another person")
 
 

@@ -1,4 +1,4 @@
-"""A loop that removes what has expired: sessions, links and tokens; old audit entries, history and events."""
+"""A loop that removes what has expired: logins, links, tokens and idempotency keys; old audit, history and events."""
 
 from datetime import timedelta
 
@@ -8,13 +8,14 @@ from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
 from codehub.events import outbox
-from codehub.settings import CoordinatorConfig
+from codehub.sessions import idempotency
+from codehub.settings import CoordinatorConfig, SessionConfig
 from codehub.workspaces import service as workspaces
 
 BATCH = 5_000
 
 
-def loop(lease: Lease, clock: Clock, config: CoordinatorConfig) -> Loop:
+def loop(lease: Lease, clock: Clock, config: CoordinatorConfig, sessions: SessionConfig) -> Loop:
     async def tick() -> Tick:
         now = clock.now()
         horizon = now - timedelta(days=config.history_days)
@@ -26,10 +27,16 @@ def loop(lease: Lease, clock: Clock, config: CoordinatorConfig) -> Loop:
             history = await workspaces.prune(c, horizon, BATCH)
         async with lease.transaction() as c:
             told = await outbox.prune(c, now - timedelta(hours=config.event_hours), BATCH)
+        async with lease.transaction() as c:
+            keys = await idempotency.prune(c, now - timedelta(seconds=sessions.idempotency_key_seconds), BATCH)
         # A full batch means there is more: go on soon instead of holding long transactions.
-        again_in = 1.0 if BATCH in (entries, credentials, history, told) else None
-        return Tick(
-            {"audit_entries": entries, "credentials": credentials, "history": history, "events": told}, again_in
-        )
+        removed = {
+            "audit_entries": entries,
+            "credentials": credentials,
+            "history": history,
+            "events": told,
+            "keys": keys,
+        }
+        return Tick(removed, 1.0 if BATCH in removed.values() else None)
 
     return Loop("housekeeping", tick, period=config.housekeeping_interval)

@@ -81,6 +81,7 @@ class Run:
     end_reason: EndReason | None
     end_note: str | None
     snapshot: Any = None  # the state of the last step that was completed
+    step: str | None = None  # the kind of the step to be done next; None after the last, and where nothing asks for it
 
     @property
     def is_recovery(self) -> bool:
@@ -95,3 +96,38 @@ class Snapshot:
     step_index: int
     state: Any
     at: datetime
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """How one check of a PRACTICE went."""
+
+    id: str
+    title: str
+    passed: bool
+    output: str = ""
+    hint: str | None = None  # only of one that did not pass
+    timed_out: bool = False
+    truncated: bool = False  # more was printed than is kept
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """What a request with an idempotency key was answered."""
+
+    fingerprint: bytes
+    status: int
+    body: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class StartView:
+    """What a start is decided from: all of it read by one statement."""
+
+    session: Session
+    owner: str
+    owner_id: str
+    running: Run | None
+    resumable: Run | None  # the run that the request wants to resume from, if it is one of this session
+    latest_id: str | None  # of the session's runs

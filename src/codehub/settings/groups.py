@@ -424,6 +424,49 @@ class ArchiveConfig:
 
 
 @dataclass(frozen=True)
+class SessionConfig:
+    recovery_seconds: int = setting(
+        "SESSION_RECOVERY_SECONDS",
+        86400,
+        "A run of a learning session without activity for so many seconds is abandoned; until then, starting the "
+        "session again goes on with it.",
+        check=at_least(1),
+    )
+    sweep_interval: float = setting(
+        "COORDINATOR_SESSION_INTERVAL",
+        60.0,
+        "Seconds between looks for runs without activity.",
+        check=at_least(0.1),
+    )
+    idempotency_key_seconds: int = setting(
+        "IDEMPOTENCY_KEY_SECONDS",
+        86400,
+        "Seconds that an Idempotency-Key stands for the answer to its first request.",
+        check=at_least(1),
+    )
+    idempotency_wait_seconds: float = setting(
+        "CODEHUB_IDEMPOTENCY_WAIT_SECONDS",
+        5.0,
+        "Seconds that a request waits for another one with the same key, before it is told to come again; fewer than "
+        "clients wait for an answer.",
+        check=at_least(0.001),
+    )
+    max_plans_per_user: int = setting(
+        "CODEHUB_MAX_PLANS_PER_USER",
+        500,
+        "Plans that one person may have made; teachers ten times as many, admins any number; 0 = no limit.",
+        check=at_least(0),
+    )
+    max_plan_bytes: int = setting(
+        "CODEHUB_MAX_PLAN_BYTES",
+        8 * 1024 * 1024,
+        "Largest request body that makes a plan or a course, in bytes: a plan has up to 200 sessions, each with what "
+        "is learnt in it.",
+        check=at_least(1024),
+    )
+
+
+@dataclass(frozen=True)
 class LogConfig:
     level: str = setting(
         "CODEHUB_LOG_LEVEL", "info", "debug, info, warning or error.", check=one_of("debug", "info", "warning", "error")
@@ -444,6 +487,7 @@ class Settings:
     ttl: TtlConfig
     coordinator: CoordinatorConfig
     archives: ArchiveConfig
+    sessions: SessionConfig
     log: LogConfig
 
     @property

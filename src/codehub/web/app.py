@@ -16,7 +16,9 @@ from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
 from codehub.gate import hosts
 from codehub.http import problems, provide
-from codehub.sessions import schema_api
+from codehub.sessions import api as sessions_api
+from codehub.sessions import runs_api, schema_api, state
+from codehub.settings import Settings
 from codehub.templates import api as templates_api
 from codehub.web import dashboard, entry, handover, health, live, login, pages, rendering
 from codehub.web.middleware import BodyLimit, HeadAsGet, OwnHosts, RequestContext, SameOriginWrites
@@ -41,6 +43,8 @@ ROUTERS = (
     shares_api.router,
     templates_api.router,
     schema_api.router,
+    sessions_api.router,
+    runs_api.router,
     auth_api.router,
     audit_api.router,
     coordinator_api.router,
@@ -68,7 +72,7 @@ def create_app(services: Services) -> FastAPI:
             ),
             Middleware(OwnHosts, ours=hosts.of_settings(settings)),
             Middleware(HeadAsGet),
-            Middleware(BodyLimit, limit=settings.server.max_body_bytes),
+            Middleware(BodyLimit, limit=settings.server.max_body_bytes, larger=_larger_bodies(settings)),
             Middleware(SameOriginWrites, public_url=settings.server.public_url),
             Middleware(GZipMiddleware, minimum_size=1024),
         ],
@@ -82,6 +86,13 @@ def create_app(services: Services) -> FastAPI:
     app.mount("/static", pages.static_files(), name="static")
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
+
+
+def _larger_bodies(settings: Settings) -> dict[str, int]:
+    """What carries texts: what is learnt, and what a learner's page saves."""
+    written = settings.sessions.max_plan_bytes
+    saved = max(settings.server.max_body_bytes, 4 * state.MOST_BYTES)  # as JSON with every character escaped
+    return {"/api/v1/plans": written, "/api/v1/courses": written, "/api/v1/runs/": saved}
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
@@ -128,7 +139,8 @@ def _name_templates(app: FastAPI, schemas: dict[str, Any]) -> None:
 
 
 def _tidy_operation(path: str, method: str, operation: dict[str, Any]) -> None:
-    operation["responses"].pop("422", None)
+    if operation["responses"].get("422", {}).get("description") == "Validation Error":  # the framework's
+        operation["responses"].pop("422")
     if path.startswith("/api/") and method != "get":
         operation["responses"] |= {str(s): r for s, r in problems.documented(429).items()}  # so many in a minute
     operation["summary"] = operation["summary"].capitalize() if operation["summary"].istitle() else operation["summary"]

@@ -43,9 +43,10 @@ async def stream_events(
     """What changed in your workspaces and those shared with you; for admins, in all.
 
     `workspace_updated` and `workspace_deleted` (data: the workspace as it is now), `workspace_joined` and
-    `workspace_left` (data: `workspace_id`; you may see it from now on, or no more), `heartbeat`. Resumes by
-    `Last-Event-ID`. `reset` says that events are missing (you read too slowly, or resumed from too long ago): read
-    the state anew, and go on listening.
+    `workspace_left` (data: `workspace_id`; you may see it from now on, or no more); of your learning, `plan_updated`,
+    `session_updated` and `run_updated` (data: ids and states); `heartbeat`. Resumes by `Last-Event-ID`. `reset` says
+    that events are missing (you read too slowly, or resumed from too long ago): read the state
+    anew, and go on listening.
     """
     hub = services_of(request).hub
     # Taken before the answer begins: whatever the client reads after that, it learns of what changes later.

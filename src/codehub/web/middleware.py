@@ -1,6 +1,7 @@
 """What every request passes through, as plain ASGI: an id, log line and metrics; size limit; headers; CSRF."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -181,38 +182,44 @@ class SameOriginWrites:
 class BodyLimit:
     """Refuses bodies that are too large, by what they announce or by what arrives."""
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
+    def __init__(self, app: ASGIApp, limit: int, larger: Mapping[str, int]) -> None:
+        """`larger`: the limits of what begins with these paths."""
         self._app = app
         self._limit = limit
+        self._larger = larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        limit = self._limit_of(scope["path"])
         announced = Headers(scope=scope).get("content-length", "0")
-        if announced.isdecimal() and int(announced) > self._limit:
-            refusal = problems.plain(413, self._complaint, CLOSE)
+        if announced.isdecimal() and int(announced) > limit:
+            refusal = problems.plain(413, _complaint(limit), CLOSE)
             await refusal(scope, receive, send)
             return
-        await self._app(scope, self._counting(receive), send)
+        await self._app(scope, self._counting(receive, limit), send)
 
-    def _counting(self, receive: Receive) -> Receive:
+    def _limit_of(self, path: str) -> int:
+        return max([limit for start, limit in self._larger.items() if path.startswith(start)], default=self._limit)
+
+    def _counting(self, receive: Receive, limit: int) -> Receive:
         received = 0
 
         async def counted() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._limit:
+            if received > limit:
                 # Of this class, because the framework takes every other error in a body for malformed JSON.
-                raise HTTPException(413, self._complaint, CLOSE)
+                raise HTTPException(413, _complaint(limit), CLOSE)
             return message
 
         return counted
 
-    @property
-    def _complaint(self) -> str:
-        return f"the body has more than {self._limit} bytes"
+
+def _complaint(limit: int) -> str:
+    return f"the body has more than {limit} bytes"
 
 
 CLOSE = {"connection": "close"}  # the rest of the body is not read

@@ -23,6 +23,8 @@ from codehub.http.access import Authenticator
 from codehub.http.streams import Streams
 from codehub.rates import Rates
 from codehub.runtimes.base import Runtime
+from codehub.sessions.runs import Runs
+from codehub.sessions.service import Sessions
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
 from codehub.workspaces.service import Workspaces
@@ -52,6 +54,8 @@ class Services:
     ttl_policies: TtlPolicies
     activity: Activity
     rates: Rates
+    sessions: Sessions
+    runs: Runs
 
     def by_type(self) -> Mapping[type[Any], Any]:
         return {
@@ -70,6 +74,8 @@ class Services:
             TtlPolicies: self.ttl_policies,
             Activity: self.activity,
             Rates: self.rates,
+            Sessions: self.sessions,
+            Runs: self.runs,
         }
 
 

@@ -20,6 +20,9 @@ from codehub.gate.passes import Passes
 from codehub.invocation import command
 from codehub.rates import Rates
 from codehub.runtimes.process import ProcessRuntime
+from codehub.sessions.blueprints import Blueprints
+from codehub.sessions.runs import Runs
+from codehub.sessions.service import Sessions
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
 from codehub.web.services import Services
@@ -50,6 +53,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         people = People(database, clock, auth, settings.limits, credentials, leaving.put_away)
         where, passes = origins.of(settings), Passes(auth.secret_key)
         ttl_policies = TtlPolicies(settings.ttl, settings.activity, templates)
+        blueprints = Blueprints()
         hub = Hub(database, clock, changes.kinds(ttl_policies))
         listener.subscribe(CHANNEL, credentials.forget)
         listener.subscribe(CHANNEL, open_streams.wake)
@@ -85,6 +89,8 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             ttl_policies=ttl_policies,
             activity=Activity(database, client, ttl_policies, workspaces),
             rates=Rates(client, clock),
+            sessions=Sessions(database, clock, settings.sessions, templates, blueprints),
+            runs=Runs(database, clock, settings.sessions, blueprints),
         )
     finally:
         await listener.stop()

@@ -26,6 +26,7 @@ from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.process import ProcessRuntime
+from codehub.sessions import sweeper
 from codehub.settings import Settings
 from codehub.system.privileges import service_account
 from codehub.system.processes import BOOT_ID
@@ -67,10 +68,11 @@ class Coordinator:
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
             Loop("ttl", self._ttl(lease, reader).tick, period=config.ttl_interval),
-            housekeeping.loop(lease, self._clock, config),
+            housekeeping.loop(lease, self._clock, config, self._settings.sessions),
             disk.loop(lease, self._runtime, self._clock),
             gc.loop(lease, finder, self._clock),
             trash.loop(lease, finder, self._clock),
+            sweeper.loop(lease, self._clock, self._settings.sessions),
         ]
         self._driver = Driver(loops, self._clock)
         downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)

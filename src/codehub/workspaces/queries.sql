@@ -336,3 +336,6 @@ SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY took_seconds)
 FROM (SELECT took_seconds FROM workspace_history
       WHERE workspace_id = $1 AND code = 'started' AND took_seconds IS NOT NULL
       ORDER BY id DESC LIMIT 10) AS lately;
+
+-- name: last_activity
+SELECT last_access_at FROM workspaces WHERE id = $1;

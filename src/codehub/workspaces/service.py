@@ -414,6 +414,12 @@ def _age(passed: timedelta) -> str:
     return f"{minutes // 60} hours" if minutes < 2 * 24 * 60 else f"{minutes // (24 * 60)} days"
 
 
+async def last_activity(c: Connection, id_: str) -> datetime | None:
+    """When a person was last at work in it; None: there is no such workspace. For what goes on while one is."""
+    found: datetime | None = await c.fetchval(sql.last_activity, id_)
+    return found
+
+
 async def prune(c: Connection, before: datetime, limit: int) -> int:
     """Remove history past its time; called by housekeeping, a bounded number at a time."""
     status = await c.execute(sql.prune_history, before, limit)

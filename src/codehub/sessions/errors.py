@@ -1,0 +1,83 @@
+"""What may be refused about plans, sessions and runs."""
+
+from codehub.errors import CodeHubError, NotFoundError
+
+
+class PlanNotFoundError(NotFoundError):
+    code = "PLAN_NOT_FOUND"
+
+
+class SessionNotFoundError(NotFoundError):
+    code = "SESSION_NOT_FOUND"
+
+
+class RunNotFoundError(NotFoundError):
+    code = "RUN_NOT_FOUND"
+
+
+class SessionAlreadyCompletedError(CodeHubError):
+    code = "SESSION_ALREADY_COMPLETED"
+    status = 409
+    title = "The session is completed"
+
+
+class InvalidTransitionError(CodeHubError):
+    code = "INVALID_TRANSITION"
+    status = 409
+    title = "It cannot become that any more"
+
+
+class IdempotencyKeyConflictError(CodeHubError):
+    code = "IDEMPOTENCY_KEY_CONFLICT"
+    status = 409
+    title = "The key was used for another request"
+
+
+class IdempotencyKeyInUseError(CodeHubError):
+    code = "IDEMPOTENCY_KEY_IN_USE"
+    status = 409
+    title = "A request with this key is being handled"
+
+
+class RunNotRunningError(CodeHubError):
+    code = "RUN_NOT_RUNNING"
+    status = 409
+    title = "The run has ended"
+
+
+class RunTakenOverError(CodeHubError):
+    """Another page of the same person started the session again and has the run now."""
+
+    code = "RUN_TAKEN_OVER"
+    status = 409
+    title = "The run goes on elsewhere"
+
+
+class StepOutOfOrderError(CodeHubError):
+    code = "STEP_OUT_OF_ORDER"
+    status = 409
+    title = "Another step comes next"
+
+
+class WorkspaceNotRunningError(CodeHubError):
+    code = "WORKSPACE_NOT_RUNNING"
+    status = 409
+    title = "The workspace does not run"
+
+
+class CheckFailedError(CodeHubError):
+    code = "CHECK_FAILED"
+    status = 422
+    title = "Some answers are wrong"
+
+
+class PracticeFailedError(CodeHubError):
+    code = "PRACTICE_FAILED"
+    status = 422
+    title = "Some checks did not pass"
+
+
+class PlanLimitError(CodeHubError):
+    code = "PLAN_LIMIT"
+    status = 429
+    title = "Too many plans"

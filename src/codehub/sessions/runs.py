@@ -1,0 +1,381 @@
+"""The use cases about runs: starting one or taking it up again, its steps, its end. Called by the API and the pages.
+
+Each reads by one statement, decides by `rules`, and writes by one statement that finds the row as it was read or
+changes nothing; then it reads again. So nothing is held while a decision is made, two clients at once are told apart by
+the database, and a crash at any point leaves a step and its snapshot both there or both not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from codehub import ids
+from codehub.clock import Clock
+from codehub.db import Connection, Database, LockTimeoutError
+from codehub.errors import CodeHubError, InvalidRequestError, UnavailableError
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal
+from codehub.sessions import grading, idempotency, news, rules, store, view
+from codehub.sessions import state as states
+from codehub.sessions.authorize import authorize, is_id, no_run, no_session
+from codehub.sessions.blueprint import Activity, Step
+from codehub.sessions.blueprints import Blueprints, Lesson
+from codehub.sessions.errors import (
+    CheckFailedError,
+    IdempotencyKeyConflictError,
+    IdempotencyKeyInUseError,
+    PracticeFailedError,
+    RunNotRunningError,
+    RunTakenOverError,
+    SessionAlreadyCompletedError,
+    StepOutOfOrderError,
+    WorkspaceNotRunningError,
+)
+from codehub.sessions.model import (
+    CheckResult,
+    EndReason,
+    Run,
+    RunStatus,
+    SessionStatus,
+    Snapshot,
+    StartView,
+    StoredAnswer,
+)
+from codehub.sessions.rules import Create, Recover, Refusal, Verdict
+from codehub.sessions.store import Key
+from codehub.settings import SessionConfig
+from codehub.workspaces import service as workspaces
+
+TRIES = 4  # of reading and writing; each fails only because another request of the same run was quicker
+RETRY_SECONDS = 1
+ANY_TIME = datetime.max.replace(tzinfo=UTC)
+
+
+class Verifier(Protocol):
+    """Runs the checks of a PRACTICE in the run's workspace; raises `WorkspaceNotRunningError` where it cannot."""
+
+    async def verify(self, run: Run, activity: Activity, /) -> Sequence[CheckResult]: ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """To a start: its body is kept with the key and sent again byte for byte."""
+
+    status: int
+    body: str
+    replayed: bool = False
+
+
+@dataclass(frozen=True)
+class _Start:
+    caller: Principal
+    session_id: str
+    resume_from: str | None
+    key: Key | None
+
+
+class Runs:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        config: SessionConfig,
+        blueprints: Blueprints,
+        verifier: Verifier | None = None,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._blueprints = blueprints
+        self._verifier = verifier
+        self._recovery = timedelta(seconds=config.recovery_seconds)
+        self._kept = timedelta(seconds=config.idempotency_key_seconds)
+        self._wait = str(round(config.idempotency_wait_seconds * 1000))  # as `lock_timeout` wants it
+
+    # --- reading
+
+    async def get(self, caller: Principal, id_: str) -> Run:
+        async with self._database.connection() as c:
+            run, _ = await self._find(c, caller, id_, Action.RUN_SEE)
+            return await self._shown(c, run)
+
+    async def snapshots(self, caller: Principal, id_: str, *, after: int, limit: int) -> list[Snapshot]:
+        async with self._database.connection() as c:
+            await self._find(c, caller, id_, Action.RUN_SEE)
+            return await store.page_snapshots(c, id_, after, limit)
+
+    async def trail(self, caller: Principal, session_id: str, *, after: store.After, limit: int) -> list[Run]:
+        """Every run that a session ever had, in order, without their snapshots."""
+        async with self._database.connection() as c:
+            found = await store.find_session(c, session_id) if is_id(session_id) else None
+            if found is None:
+                raise no_session(session_id)
+            authorize(caller, Action.RUN_SEE, found.owner, no_session(session_id))
+            return [await self._shown(c, run) for run in await store.page_runs(c, session_id, after, limit)]
+
+    # --- starting
+
+    async def start(
+        self, caller: Principal, session_id: str, *, key: str | None = None, resume_from: str | None = None
+    ) -> Answer:
+        """Create a run, or recover the one that is running. The same key again gets the same answer."""
+        named = idempotency.key_of(caller, key, "start", session_id, resume_from or "")
+        asked = _Start(caller, session_id, resume_from, named)
+        try:
+            async with self._database.connection() as c:
+                answer = await self._try_start(c, asked, in_turn=False)
+            for _ in range(TRIES):
+                if answer:
+                    return answer
+                async with self._database.transaction() as c:
+                    await store.wait_in_turn(c, session_id, named, self._wait)
+                    answer = await self._try_start(c, asked, in_turn=True)
+        except LockTimeoutError:
+            await self._blame_key(named)
+            raise
+        if answer is None:
+            raise _busy()
+        return answer
+
+    async def _blame_key(self, key: Key | None) -> None:
+        """Raises where it was the key that was waited for."""
+        async with self._database.connection() as c:
+            if key and not await store.key_is_free(c, key):
+                hint = "the first request with this key is still being handled: send this one again in a moment"
+                raise IdempotencyKeyInUseError(hint, retry_after=RETRY_SECONDS)
+
+    async def _try_start(self, c: Connection, asked: _Start, *, in_turn: bool) -> Answer | None:
+        """None: things changed meanwhile, or have to be changed in one's turn."""
+        valid = is_id(asked.session_id)
+        stored, found = await store.start_view(c, asked.session_id if valid else "", asked.resume_from, asked.key)
+        now = self._clock.now()
+        if answer := await self._stored(c, asked.key, stored, now):
+            return answer
+        if found is None:
+            raise no_session(asked.session_id)
+        authorize(asked.caller, Action.RUN_START, found.owner, no_session(asked.session_id))
+        active_at = await self._active_at(c, found.running, now)
+        outcome = rules.start(
+            found, resume_from=asked.resume_from, active_at=active_at, now=now, recovery=self._recovery
+        )
+        lesson = await self._blueprints.get(c, found.session.blueprint_hash)
+        match outcome:
+            case Refusal():
+                raise _refused(outcome, found)
+            case Recover(run):
+                return await self._recover(c, run, lesson, asked.key, now)
+            case Create(ends) if ends and not in_turn:
+                return None
+            case Create(ends):
+                if ends:
+                    old = rules.abandoned(ends, now, EndReason.INACTIVE)
+                    if not await self._abandon(c, ends, old, until=ends.last_activity_at):
+                        return None
+                return await self._create(c, found, outcome, lesson, asked.key, now)
+
+    async def _stored(
+        self, c: Connection, key: Key | None, stored: StoredAnswer | None, now: datetime
+    ) -> Answer | None:
+        if key is None or stored is None:
+            return None
+        if not rules.is_replay(stored, now, self._kept):
+            await store.drop_expired_key(c, key, now - self._kept)
+            return None
+        if stored.fingerprint != key.fingerprint:
+            raise IdempotencyKeyConflictError("this key was used for another request: take a new one for this")
+        return Answer(stored.status, stored.body, replayed=True)
+
+    async def _active_at(self, c: Connection, run: Run | None, now: datetime) -> datetime | None:
+        """The workspace is asked only where the run's own activity would not do."""
+        if run is None:
+            return None
+        own = run.last_activity_at
+        if run.workspace_id is None or not rules.is_inactive(own, now, self._recovery):
+            return own
+        return max(own, await workspaces.last_activity(c, run.workspace_id) or own)
+
+    async def _recover(self, c: Connection, read: Run, lesson: Lesson, key: Key | None, now: datetime) -> Answer | None:
+        run = replace(read, fence=read.fence + 1, last_activity_at=now, step=_kind(lesson, read.step_index))
+        body = view.run_json(run)
+        done = await store.recover_run(c, read, now, key, body, [news.run_updated(run)], self._wait)
+        return Answer(200, body) if done else None
+
+    async def _create(
+        self, c: Connection, found: StartView, outcome: Create, lesson: Lesson, key: Key | None, now: datetime
+    ) -> Answer | None:
+        old, index = outcome.resumes, outcome.resumes.step_index if outcome.resumes else 0
+        run = Run(
+            id=ids.new(),
+            session_id=found.session.id,
+            plan_id=found.session.plan_id,
+            owner=found.owner,
+            owner_id=found.owner_id,
+            status=RunStatus.RUNNING,
+            step_index=index,
+            fence=1,
+            blueprint_hash=found.session.blueprint_hash,
+            predecessor_id=outcome.predecessor_id,
+            workspace_id=old.workspace_id if old else None,
+            started_at=now,
+            last_activity_at=now,
+            ended_at=None,
+            end_reason=None,
+            end_note=None,
+            snapshot=old.snapshot if old else None,
+            step=_kind(lesson, index),
+        )
+        body, told = view.run_json(run), news.both(run, SessionStatus.IN_PROGRESS)
+        done = await store.create_run(c, run, old.id if old else None, key, body, told, self._wait)
+        return Answer(201, body) if done else None
+
+    # --- steps
+
+    async def complete_step(self, caller: Principal, id_: str, index: int, fence: int, state: Mapping[str, Any]) -> Run:
+        """Save a step with its state; the last one completes run and session. The same again is a replay."""
+        text, digest = states.canonical(state)
+        verified: Sequence[CheckResult] | None = None
+        for _ in range(TRIES):
+            async with self._database.connection() as c:
+                run, saved = await self._find(c, caller, id_, Action.RUN_WRITE, step=index)
+                if _passed(rules.step(run, fence, index, digest, saved), run) is Verdict.REPLAY:
+                    return await self._shown(c, run)
+                lesson = await self._blueprints.get(c, run.blueprint_hash)
+                activity = lesson.activity if lesson.steps[index] is Step.PRACTICE else None
+                if activity is None or not activity.checks or verified is not None:
+                    error = _failed(lesson, index, state, verified)
+                    if done := await self._save(c, run, lesson, text, digest, state, error):
+                        return done
+                    continue
+            verified = await self._verify(run, activity)
+        raise _busy()
+
+    async def _verify(self, run: Run, activity: Activity) -> Sequence[CheckResult]:
+        """While no connection is held: it can take as long as the checks may."""
+        if self._verifier is None:
+            raise WorkspaceNotRunningError("open the workspace of this run first: its checks run there")
+        return await self._verifier.verify(run, activity)
+
+    async def _save(
+        self,
+        c: Connection,
+        read: Run,
+        lesson: Lesson,
+        text: str,
+        digest: bytes,
+        state: Mapping[str, Any],
+        error: CodeHubError | None,
+    ) -> Run | None:
+        """None: the run is not as it was read. A try that failed counts, and is told as its error."""
+        now = self._clock.now()
+        if error:
+            if await store.note_try(c, read, now, _result(error)):
+                raise error
+            return None
+        last = read.step_index + 1 == len(lesson.steps)
+        saved = replace(
+            read,
+            step_index=read.step_index + 1,
+            step=_kind(lesson, read.step_index + 1),
+            snapshot=state,
+            last_activity_at=now,
+        )
+        if last:
+            saved = rules.completed(saved, now)
+        told = news.both(saved, SessionStatus.COMPLETED) if last else [news.run_updated(saved)]
+        return saved if await store.save_step(c, read, saved, text, digest, told) else None
+
+    # --- activity and the end
+
+    async def record_activity(self, caller: Principal, id_: str, fence: int) -> Run:
+        """The page's heartbeat."""
+        async with self._database.connection() as c:
+            for _ in range(TRIES):
+                run, _ = await self._find(c, caller, id_, Action.RUN_WRITE)
+                _passed(rules.write(run, fence), run)
+                if moved := await store.note_activity(c, id_, fence, self._clock.now()):
+                    return await self._shown(c, replace(run, last_activity_at=moved))
+        raise _busy()
+
+    async def abandon(self, caller: Principal, id_: str, fence: int, reason: str | None) -> Run:
+        """By the learner. The session can be started again."""
+        async with self._database.connection() as c:
+            for _ in range(TRIES):
+                run, _ = await self._find(c, caller, id_, Action.RUN_ABANDON)
+                _passed(rules.write(run, fence), run)
+                ended = rules.abandoned(run, self._clock.now(), EndReason.BY_LEARNER, reason)
+                if await self._abandon(c, run, ended, until=ANY_TIME):
+                    return await self._shown(c, ended)
+        raise _busy()
+
+    async def _abandon(self, c: Connection, read: Run, ended: Run, *, until: datetime) -> bool:
+        told = news.both(ended, SessionStatus.SCHEDULED)
+        return await store.abandon_run(c, read, ended, until=until, events=told)
+
+    # --- helpers
+
+    async def _find(
+        self, c: Connection, caller: Principal, id_: str, action: Action, *, step: int = -1
+    ) -> tuple[Run, bytes | None]:
+        found = await store.find_run(c, id_, step) if is_id(id_) else None
+        if found is None:
+            raise no_run(id_)
+        authorize(caller, action, found[0].owner, no_run(id_))
+        return found
+
+    async def _shown(self, c: Connection, run: Run) -> Run:
+        return replace(run, step=_kind(await self._blueprints.get(c, run.blueprint_hash), run.step_index))
+
+
+def _kind(lesson: Lesson, index: int) -> str | None:
+    return lesson.steps[index].value if index < len(lesson.steps) else None
+
+
+def _refused(refusal: Refusal, found: StartView) -> CodeHubError:
+    match refusal:
+        case Refusal.ALREADY_COMPLETED:
+            return SessionAlreadyCompletedError("this session is completed: its runs are there to be read")
+        case Refusal.ENDED:
+            was = "skipped" if found.session.status is SessionStatus.SKIPPED else "canceled"
+            return InvalidRequestError(f"was {was}, so it cannot be started", field="session")
+        case Refusal.NOT_RESUMABLE:
+            return InvalidRequestError("is not an abandoned run of this session", field="resume_from")
+
+
+def _passed(verdict: Verdict, run: Run) -> Verdict:
+    match verdict:
+        case Verdict.NOT_RUNNING:
+            raise RunNotRunningError(f"this run is {run.status}: start the session again", status_now=run.status)
+        case Verdict.TAKEN_OVER:
+            raise RunTakenOverError(
+                "another page has taken this run up: start the session again to go on here", fence=run.fence
+            )
+        case Verdict.OUT_OF_ORDER:
+            raise StepOutOfOrderError(f"the step to do next is {run.step_index}", step_index=run.step_index)
+    return verdict
+
+
+def _failed(
+    lesson: Lesson, index: int, state: Mapping[str, Any], verified: Sequence[CheckResult] | None
+) -> CodeHubError | None:
+    """Why a CHECK or PRACTICE is not passed."""
+    if lesson.steps[index] is Step.CHECK:
+        graded = grading.grade(lesson.questions(index), state.get("answers"))
+        if graded.wrong:
+            return CheckFailedError(
+                f"{len(graded.wrong)} answers are wrong", wrong=list(graded.wrong), feedback=dict(graded.feedback)
+            )
+    if verified is not None and not all(check.passed for check in verified):
+        checks = [asdict(check) for check in verified]
+        return PracticeFailedError("some checks did not pass: their output says why", checks=checks)
+    return None
+
+
+def _result(error: CodeHubError) -> dict[str, Any]:
+    """What is kept of a try: which were wrong, not what was said about it."""
+    if isinstance(error, CheckFailedError):
+        return {"wrong": error.extra["wrong"]}
+    return {"failed": [check["id"] for check in error.extra["checks"] if not check["passed"]]}
+
+
+def _busy() -> UnavailableError:
+    return UnavailableError("too many requests for the same run at once: try again in a moment")
