@@ -97,7 +97,9 @@ async def a_desk(platform: Platform, template: str) -> AsyncIterator[tuple[Desk,
         home = {"notes/inner.txt": b"inside\n", "hello.py": b"print('hello')\n"}
         home["work.ipynb"] = json.dumps(ides.NOTEBOOK).encode()
         await ProcessRuntime(platform.data_dir, RuntimeConfig(), None, SystemClock()).put(id_, home)
-        await (await chromium.open(link)).until("document.querySelector('main')")
+        login = await chromium.open(link)
+        await login.click("form button")  # opening the link alone logs no one in
+        await login.until("location.pathname === '/'")
         desk.tab = await chromium.open(f"{platform.url}/w/{id_}/")
         await LOADED[template](desk.tab)
         try:

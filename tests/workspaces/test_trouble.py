@@ -59,6 +59,27 @@ async def test_what_an_ide_sets_free_ends_with_it(platform: Platform) -> None:
         assert living(id_) == []
 
 
+@pytest.mark.parametrize("what", ["record", "volume"])
+async def test_what_is_written_down_of_a_running_one_may_be_damaged_and_mended_and_it_runs_on(
+    platform: Platform, what: str
+) -> None:
+    async with visiting(platform) as client:
+        id_ = await create(client)
+        await until(client, id_, "RUNNING")
+        before, paths = await ask_ide(platform, id_), Layout(platform.data_dir).of(id_)
+        damaged = paths.record if what == "record" else paths.volume / "meta.json"
+        kept = damaged.read_bytes()
+        damaged.write_bytes(b'{"generation": 1e999}')
+        w = await until(client, id_, "ERROR")
+        assert w["error_info"]["reason"] == f"{what.capitalize()}Unreadable"
+        lines = (await api(client, "GET", f"/api/v1/workspaces/{id_}/history"))["items"]
+        assert lines[0]["data"] == {"reason": w["error_info"]["reason"]}
+        assert "cannot be read" in lines[0]["reason"]
+        damaged.write_bytes(kept)
+        await until(client, id_, "RUNNING")
+        assert await ask_ide(platform, id_) == before  # the same process
+
+
 async def test_a_home_at_its_quota_runs_on_wakes_again_and_can_be_emptied(platform: Platform) -> None:
     async with visiting(platform) as client:
         id_ = await create(client, "greedy")
