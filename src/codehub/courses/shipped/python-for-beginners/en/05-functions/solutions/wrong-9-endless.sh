@@ -1,0 +1,21 @@
+cat > 05-functions/shop.py <<'EOF'
+def total(price, count):
+    result = 0
+    while count > 0:
+        result = result + price
+    return result
+
+
+def delivery_fee(amount):
+    if amount >= 30:
+        return 0
+    return 3
+
+
+def receipt_line(name, price, count):
+    return f"{name} x {count} = {total(price, count)}"
+
+
+print(receipt_line("Apple", 2, 3))
+print(delivery_fee(12))
+EOF
