@@ -17,8 +17,11 @@ from codehub.sessions.store import Key
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 LONGEST = 255  # characters
-QUOTED = re.compile(r'"((?:[^"\\]|\\["\\])*)"')
-PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+# Printable ASCII. A bare key does not begin with a quote.
+QUOTED, BARE = r'"((?:[ !#-\[\]-~]|\\["\\])*)"', r"[!#-~](?:[ -~]*[!-~])?"
+PATTERN = (
+    r'^(?:"(?:[ !#-\[\]-~]|\\["\\]){1,255}"|[!#-~](?:[ -~]{0,253}[!-~])?)$'  # both, as the documentation states it
+)
 
 
 def parse(header: str | None) -> str | None:
@@ -26,12 +29,13 @@ def parse(header: str | None) -> str | None:
     if header is None:
         return None
     text = header.strip(" \t")
-    key = re.sub(r"\\(.)", r"\1", quoted[1]) if (quoted := QUOTED.fullmatch(text)) else text
+    quoted = re.fullmatch(QUOTED, text)
+    key = re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else text
     if not key:
         raise InvalidRequestError("is empty: leave the header out, or send a random text", field=HEADER)
     if len(key) > LONGEST:
         raise InvalidRequestError(f"has {len(key)} characters; {LONGEST} is the most", field=HEADER)
-    if PLAIN.fullmatch(text) is None or (quoted is None and text.startswith('"')):
+    if quoted is None and re.fullmatch(BARE, text) is None:
         raise InvalidRequestError("must be printable ASCII, with quotes around it or without", field=HEADER)
     return key
 

@@ -124,7 +124,7 @@ WITH waited AS MATERIALIZED (
     SELECT made.id, k.step_index, k.state, k.digest, k.at FROM made JOIN run_snapshots k ON k.run_id = $10
 ), kept AS (
     INSERT INTO idempotency_keys (principal, key, fingerprint, status, body, created_at)
-    SELECT $11, $12, $13, 201, $14, $3 FROM made WHERE $12::text IS NOT NULL
+    SELECT $11, $12, $13, 201, $14, $3 FROM made WHERE $12 <> ''
 ), told AS (
     INSERT INTO events (at, audience, kind, subject, data)
     SELECT $3, e.audience, e.kind, e.subject, e.data
@@ -143,7 +143,7 @@ WITH waited AS MATERIALIZED (
     RETURNING r.id
 ), kept AS (
     INSERT INTO idempotency_keys (principal, key, fingerprint, status, body, created_at)
-    SELECT $8, $9, $10, 200, $11, $3 FROM taken WHERE $9::text IS NOT NULL
+    SELECT $8, $9, $10, 200, $11, $3 FROM taken WHERE $9 <> ''
 ), told AS (
     INSERT INTO events (at, audience, kind, subject, data)
     SELECT $3, e.audience, e.kind, e.subject, e.data

@@ -84,7 +84,11 @@ async def start_run(
     start: StartIn | None = None,
     idempotency_key: Annotated[
         str | None,
-        Header(max_length=LONGEST_KEY_HEADER, description="Up to 255 characters. The same again: the same answer."),
+        Header(
+            max_length=LONGEST_KEY_HEADER,
+            json_schema_extra={"pattern": idempotency.PATTERN},
+            description="Up to 255 printable characters, quoted or bare. The same again: the same answer.",
+        ),
     ] = None,
 ) -> Response:
     """Create or recover: a run that is running is gone on with, unless nothing was done in it for a day."""
