@@ -36,6 +36,13 @@ WAKE_SECONDS = Histogram(
     "From the request to wake a workspace to its running",
     buckets=(0.25, 0.5, 1, 2, 3, 5, 10, 20, 60, 300),
 )
+PRACTICE_TASKS = Counter("codehub_practice_tasks", "Starter files put and checks run for sessions", ["kind", "outcome"])
+PRACTICE_SECONDS = Histogram(
+    "codehub_practice_seconds",
+    "Time that putting a step's starter files, or running its checks, took in the workspace",
+    ["kind"],
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
+)
 MULTIPROC = "PROMETHEUS_MULTIPROC_DIR"
 
 

@@ -16,7 +16,7 @@ from codehub.runtimes.base import ExecResult
 from codehub.runtimes.process import ProcessRuntime
 from codehub.templates.model import ResourceLimits
 from tests.contracts import workloads
-from tests.contracts.harness import processes_of, running, until
+from tests.contracts.harness import fresh_runtime, processes_of, running, until
 from tests.contracts.workloads import python, server, workload
 
 SECONDS = 2.0
@@ -179,3 +179,13 @@ async def test_a_contained_command_is_otherwise_like_any_other(runtime: ProcessR
     assert (await runtime.exec("w1", ["no-such-command"], contained=True)).exit_code == 127
     background = await runtime.exec("w1", ["sh", "-c", "sleep 0.2 & wait; kill -9 $$"], contained=True)
     assert background.exit_code == 137
+
+
+async def test_where_nothing_keeps_workspaces_apart_a_command_is_contained_as_well() -> None:
+    """As an ordinary user without namespaces: by adopting those who fork away."""
+    async with fresh_runtime("none") as (runtime, _):
+        await running(runtime, workload(server()))
+        for script in (DAEMON, STUBBORN):
+            mark = marker()
+            await attempt(runtime, script, mark)
+            assert processes_of(mark) == []

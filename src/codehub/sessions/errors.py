@@ -65,6 +65,28 @@ class WorkspaceNotRunningError(CodeHubError):
     title = "The workspace does not run"
 
 
+class HomeFullError(CodeHubError):
+    code = "HOME_FULL"
+    status = 409
+    title = "The workspace is full"
+
+
+class StarterFilesError(CodeHubError):
+    """Something of the learner's stands where a starter file, or its folder, should be."""
+
+    code = "STARTER_FILES_BLOCKED"
+    status = 409
+    title = "A starter file could not be put"
+
+
+class PracticeBusyError(CodeHubError):
+    """What a PRACTICE needs of the coordinator has not ended, or not well: the same again goes on waiting for it."""
+
+    code = "PRACTICE_BUSY"
+    status = 503
+    title = "It has not ended yet"
+
+
 class CheckFailedError(CodeHubError):
     code = "CHECK_FAILED"
     status = 422

@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from codehub.sessions.errors import InvalidTransitionError
+from codehub.sessions.errors import (
+    InvalidTransitionError,
+    RunNotRunningError,
+    RunTakenOverError,
+    StepOutOfOrderError,
+)
 from codehub.sessions.model import EndReason, Run, RunStatus, Session, SessionStatus, StartView, StoredAnswer
 
 S, R = SessionStatus, RunStatus
@@ -124,3 +129,17 @@ def step(run: Run, fence: int, index: int, digest: bytes, saved: bytes | None) -
     if verdict is not Verdict.WRITE or index == run.step_index:
         return verdict
     return Verdict.REPLAY if same else Verdict.OUT_OF_ORDER
+
+
+def passed(verdict: Verdict, run: Run) -> Verdict:
+    """The one door for what a client writes to a run: what is refused becomes its error."""
+    match verdict:
+        case Verdict.NOT_RUNNING:
+            raise RunNotRunningError(f"this run is {run.status}: start the session again", status_now=run.status)
+        case Verdict.TAKEN_OVER:
+            raise RunTakenOverError(
+                "another page has taken this run up: start the session again to go on here", fence=run.fence
+            )
+        case Verdict.OUT_OF_ORDER:
+            raise StepOutOfOrderError(f"the step to do next is {run.step_index}", step_index=run.step_index)
+    return verdict

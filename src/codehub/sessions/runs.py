@@ -26,10 +26,7 @@ from codehub.sessions.errors import (
     IdempotencyKeyConflictError,
     IdempotencyKeyInUseError,
     PracticeFailedError,
-    RunNotRunningError,
-    RunTakenOverError,
     SessionAlreadyCompletedError,
-    StepOutOfOrderError,
     WorkspaceNotRunningError,
 )
 from codehub.sessions.model import (
@@ -237,7 +234,7 @@ class Runs:
         for _ in range(TRIES):
             async with self._database.connection() as c:
                 run, saved = await self._find(c, caller, id_, Action.RUN_WRITE, step=index)
-                if _passed(rules.step(run, fence, index, digest, saved), run) is Verdict.REPLAY:
+                if rules.passed(rules.step(run, fence, index, digest, saved), run) is Verdict.REPLAY:
                     return await self._shown(c, run)
                 lesson = await self._blueprints.get(c, run.blueprint_hash)
                 activity = lesson.activity if lesson.steps[index] is Step.PRACTICE else None
@@ -291,7 +288,7 @@ class Runs:
         async with self._database.connection() as c:
             for _ in range(TRIES):
                 run, _ = await self._find(c, caller, id_, Action.RUN_WRITE)
-                _passed(rules.write(run, fence), run)
+                rules.passed(rules.write(run, fence), run)
                 if moved := await store.note_activity(c, id_, fence, self._clock.now()):
                     return await self._shown(c, replace(run, last_activity_at=moved))
         raise _busy()
@@ -301,7 +298,7 @@ class Runs:
         async with self._database.connection() as c:
             for _ in range(TRIES):
                 run, _ = await self._find(c, caller, id_, Action.RUN_ABANDON)
-                _passed(rules.write(run, fence), run)
+                rules.passed(rules.write(run, fence), run)
                 ended = rules.abandoned(run, self._clock.now(), EndReason.BY_LEARNER, reason)
                 if await self._abandon(c, run, ended, until=ANY_TIME):
                     return await self._shown(c, ended)
@@ -339,19 +336,6 @@ def _refused(refusal: Refusal, found: StartView) -> CodeHubError:
             return InvalidRequestError(f"was {was}, so it cannot be started", field="session")
         case Refusal.NOT_RESUMABLE:
             return InvalidRequestError("is not an abandoned run of this session", field="resume_from")
-
-
-def _passed(verdict: Verdict, run: Run) -> Verdict:
-    match verdict:
-        case Verdict.NOT_RUNNING:
-            raise RunNotRunningError(f"this run is {run.status}: start the session again", status_now=run.status)
-        case Verdict.TAKEN_OVER:
-            raise RunTakenOverError(
-                "another page has taken this run up: start the session again to go on here", fence=run.fence
-            )
-        case Verdict.OUT_OF_ORDER:
-            raise StepOutOfOrderError(f"the step to do next is {run.step_index}", step_index=run.step_index)
-    return verdict
 
 
 def _failed(

@@ -467,6 +467,35 @@ class SessionConfig:
 
 
 @dataclass(frozen=True)
+class PracticeConfig:
+    template: str = setting(
+        "CODEHUB_PRACTICE_TEMPLATE",
+        "jupyterlab",
+        "Template of the workspace for a PRACTICE that names none; the default works on every machine.",
+    )
+    checks_at_once: int = setting(
+        "CODEHUB_PRACTICE_CHECKS_AT_ONCE",
+        max(2, os.cpu_count() or 1),
+        "Learners whose checks run at the same time; by cores, because a check is mostly CPU. Others wait in line.",
+        check=at_least(1),
+    )
+    seconds: float = setting(
+        "CODEHUB_PRACTICE_SECONDS",
+        120.0,
+        "Seconds that all checks of one step may take together: a program that hangs in each of them holds a place "
+        "in the line no longer than this.",
+        check=between(1, 3600),
+    )
+    wait_seconds: float = setting(
+        "CODEHUB_PRACTICE_WAIT_SECONDS",
+        50.0,
+        "Seconds that a request waits for its turn and for its checks, fewer than proxies in front of us wait; then it "
+        "is told to ask again (503), and gets the same checks' result.",
+        check=between(1, 3600),
+    )
+
+
+@dataclass(frozen=True)
 class LogConfig:
     level: str = setting(
         "CODEHUB_LOG_LEVEL", "info", "debug, info, warning or error.", check=one_of("debug", "info", "warning", "error")
@@ -488,6 +517,7 @@ class Settings:
     coordinator: CoordinatorConfig
     archives: ArchiveConfig
     sessions: SessionConfig
+    practice: PracticeConfig
     log: LogConfig
 
     @property

@@ -17,7 +17,7 @@ from codehub.coordinator import api as coordinator_api
 from codehub.gate import hosts
 from codehub.http import problems, provide
 from codehub.sessions import api as sessions_api
-from codehub.sessions import runs_api, schema_api, state
+from codehub.sessions import practice_api, runs_api, schema_api, state
 from codehub.settings import Settings
 from codehub.templates import api as templates_api
 from codehub.web import dashboard, entry, handover, health, live, login, pages, rendering
@@ -45,6 +45,7 @@ ROUTERS = (
     schema_api.router,
     sessions_api.router,
     runs_api.router,
+    practice_api.router,
     auth_api.router,
     audit_api.router,
     coordinator_api.router,

@@ -23,6 +23,7 @@ from codehub.http.access import Authenticator
 from codehub.http.streams import Streams
 from codehub.rates import Rates
 from codehub.runtimes.base import Runtime
+from codehub.sessions.practice import Practice
 from codehub.sessions.runs import Runs
 from codehub.sessions.service import Sessions
 from codehub.settings import Settings
@@ -56,6 +57,7 @@ class Services:
     rates: Rates
     sessions: Sessions
     runs: Runs
+    practice: Practice
 
     def by_type(self) -> Mapping[type[Any], Any]:
         return {
@@ -76,6 +78,7 @@ class Services:
             Rates: self.rates,
             Sessions: self.sessions,
             Runs: self.runs,
+            Practice: self.practice,
         }
 
 

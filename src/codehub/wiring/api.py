@@ -21,6 +21,9 @@ from codehub.invocation import command
 from codehub.rates import Rates
 from codehub.runtimes.process import ProcessRuntime
 from codehub.sessions.blueprints import Blueprints
+from codehub.sessions.practice import Practice
+from codehub.sessions.practice_results import PracticeResults
+from codehub.sessions.practice_store import DONE_CHANNEL as PRACTICE_CHANNEL
 from codehub.sessions.runs import Runs
 from codehub.sessions.service import Sessions
 from codehub.settings import Settings
@@ -44,6 +47,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
     client = open_redis(storage.redis_url)
     listener = Listener(storage.database_url, clock)
     open_streams = OpenStreams(database, clock)
+    results = PracticeResults(database, clock)
     try:
         async with database.connection() as c:
             await migrate.require_current(c)
@@ -54,11 +58,14 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         where, passes = origins.of(settings), Passes(auth.secret_key)
         ttl_policies = TtlPolicies(settings.ttl, settings.activity, templates)
         blueprints = Blueprints()
+        practice = Practice(database, clock, settings.practice, workspaces, blueprints, results)
         hub = Hub(database, clock, changes.kinds(ttl_policies))
         listener.subscribe(CHANNEL, credentials.forget)
         listener.subscribe(CHANNEL, open_streams.wake)
         listener.subscribe(EVENTS_CHANNEL, hub.wake)
+        listener.subscribe(PRACTICE_CHANNEL, results.wake)
         listener.start()
+        results.start()
         yield Services(
             settings=settings,
             clock=clock,
@@ -90,10 +97,12 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             activity=Activity(database, client, ttl_policies, workspaces),
             rates=Rates(client, clock),
             sessions=Sessions(database, clock, settings.sessions, templates, blueprints),
-            runs=Runs(database, clock, settings.sessions, blueprints),
+            runs=Runs(database, clock, settings.sessions, blueprints, practice),
+            practice=practice,
         )
     finally:
         await listener.stop()
+        await results.stop()
         await open_streams.stop()
         await client.aclose()
         await database.close()

@@ -26,7 +26,8 @@ from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.process import ProcessRuntime
-from codehub.sessions import sweeper
+from codehub.sessions import practice_loop, practice_store, sweeper
+from codehub.sessions.practice_loop import PracticeLoop
 from codehub.settings import Settings
 from codehub.system.privileges import service_account
 from codehub.system.processes import BOOT_ID
@@ -37,6 +38,7 @@ from codehub.workspaces.ttl_policy import TtlPolicies
 log = logs.get()
 REQUESTS = "codehub_requests"
 COLLECT = "codehub_gc"
+PRACTICE = practice_store.CHANNEL
 
 
 class Coordinator:
@@ -64,6 +66,7 @@ class Coordinator:
         holds = self._holds(lease)
         controller = self._controller(lease, reader, holds)
         config = self._settings.coordinator
+        practice = self._practice(lease)
         finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
@@ -73,6 +76,7 @@ class Coordinator:
             gc.loop(lease, finder, self._clock),
             trash.loop(lease, finder, self._clock),
             sweeper.loop(lease, self._clock, self._settings.sessions),
+            practice.loop(),
         ]
         self._driver = Driver(loops, self._clock)
         downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)
@@ -83,6 +87,7 @@ class Coordinator:
                 await self._driver.run()
         finally:
             await controller.close()
+            await practice.close()
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
@@ -92,6 +97,12 @@ class Coordinator:
         key, limits = self._settings.auth.secret_key, self._settings.limits
         assert key  # noqa: S101 (checked by `run`)
         return Holds(lease, self._clock, Signer(key, "hold"), limits.max_keep_awake_seconds)
+
+    def _practice(self, lease: Lease) -> PracticeLoop:
+        settings = self._settings
+        return PracticeLoop(
+            lease, self._runtime, self._templates, self._clock, settings.practice, settings.runtime, self.practice
+        )
 
     def _controller(self, lease: Lease, reader: ActivityReader, holds: Holds) -> Controller:
         config = self._settings.coordinator
@@ -107,6 +118,11 @@ class Coordinator:
         if self._driver:
             self._driver.nudge("controller")
             self._driver.nudge("trash")
+
+    def practice(self) -> None:
+        """A learner waits for starter files or checks."""
+        if self._driver:
+            self._driver.nudge(practice_loop.NAME)
 
     def collect(self) -> None:
         """The garbage collection is requested now."""

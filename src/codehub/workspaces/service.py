@@ -183,6 +183,15 @@ class Workspaces:
     # --- requesting
 
     async def create(self, caller: Principal, new: NewWorkspace) -> Workspace | Refused:
+        async with self._database.transaction() as c:
+            return await self.create_in(c, caller, new)
+
+    async def create_in(
+        self, c: Connection, caller: Principal, new: NewWorkspace, *, counted_for: Principal | None = None
+    ) -> Workspace | Refused:
+        """In a transaction of the caller's, who keeps the id in it. `counted_for`: who asked, where the caller is
+        a part of the platform: their limit holds.
+        """
         if new.owner is None and caller.kind is Kind.OPERATOR:
             raise InvalidRequestError("name the person it is for", field="owner")
         for_other = new.owner not in {None, caller.name}
@@ -191,24 +200,23 @@ class Workspaces:
         _check_name(new.name)
         id_, now, owner = ids.new(), self._clock.now(), new.owner or caller.name
         by = authorize.desired_by(caller, decision)
-        async with self._database.transaction() as c:
-            if for_other and (not ids.is_label(owner) or await c.fetchval(sql.owner_is_active, owner) is None):
-                raise NotFoundError(policy_rules.NO_SUCH_USER)
-            await self._check_count(c, caller)
-            if new.desired_state is Desired.RUNNING:
-                _check_owner(owner, active=await c.fetchval(sql.hold_owner, owner))
-                if isinstance(outcome := await self._admit(c, owner, id_), Refused):
-                    return outcome
-            made = await store.update(
-                c,
-                sql.add,
-                *(id_, new.name, new.template, owner, now, new.desired_state, by),
-                *(new.standby_ttl_seconds, new.archive_ttl_seconds),
-            )
-            assert made  # noqa: S101 (an insert that returns)
-            created = history.Created(new.desired_state)
-            await store.note(c, id_, now, Change(caller.name, created, to_state=made.phase))
-            await c.execute(sql.wake_controller)
+        if for_other and (not ids.is_label(owner) or await c.fetchval(sql.owner_is_active, owner) is None):
+            raise NotFoundError(policy_rules.NO_SUCH_USER)
+        await self._check_count(c, counted_for or caller)
+        if new.desired_state is Desired.RUNNING:
+            _check_owner(owner, active=await c.fetchval(sql.hold_owner, owner))
+            if isinstance(outcome := await self._admit(c, owner, id_), Refused):
+                return outcome
+        made = await store.update(
+            c,
+            sql.add,
+            *(id_, new.name, new.template, owner, now, new.desired_state, by),
+            *(new.standby_ttl_seconds, new.archive_ttl_seconds),
+        )
+        assert made  # noqa: S101 (an insert that returns)
+        created = history.Created(new.desired_state)
+        await store.note(c, id_, now, Change(caller.name, created, to_state=made.phase))
+        await c.execute(sql.wake_controller)
         return made
 
     async def request(self, caller: Principal, id_: str, wanted: Desired) -> tuple[Workspace, int] | Refused:
