@@ -50,6 +50,12 @@ STEPS: list[tuple[str, int]] = [
     ("course new {file}.course", 1),
     ("course check {file}.course", 0),
     ("course check no-such-folder", 1),
+    ("course import {file}.course --owner mina", 0),
+    ("course import {file}.course --owner mina", 0),
+    ("course import no-such-folder", 1),
+    ("course list", 0),
+    ("course export no-such-course {file}.out", 1),
+    ("course export {course} {file}.out", 0),
     ("migrate", 0),
     ("settings", 0),
     ("gc --dry-run", 0),
@@ -78,14 +84,15 @@ def test_every_command_is_here() -> None:
 
 
 def test_every_command_answers_a_program_in_json(platform: Platform, tmp_path: pathlib.Path) -> None:
-    known = {"file": str(tmp_path / "all.backup"), "token": ""}
+    known = {"file": str(tmp_path / "all.backup"), "token": "", "course": ""}
     for step, code in STEPS:
         done = run(platform, *step.format(**known).split(), "--json")
         assert done.returncode == code, (step, done.stdout, done.stderr)
         if code == 0:
             told = json.loads(done.stdout)
             assert isinstance(told, dict), step
-            known["token"] = told["id"] if step.startswith("token create") else known["token"]
+            for name, makes in (("token", "token create"), ("course", "course import")):
+                known[name] = told["id"] if step.startswith(makes) else known[name]
         else:
             assert done.stdout == "", step
             problem = json.loads(done.stderr)

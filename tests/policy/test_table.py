@@ -38,7 +38,7 @@ WHO = {
     "stranger": (JUN, HERS),
     "other teacher": (TEACHER, HERS),
 }
-# Y: may; T: may, and the owner is told; F: forbidden; H: not there. Of a workspace or a plan, in the order of `WHO`.
+# Y: may; T: may, and the owner is told; F: forbidden; H: not there. Workspaces, plans, courses, in the order of `WHO`.
 CELLS = {
     Action.WORKSPACE_SEE: "YYYYHH",
     Action.WORKSPACE_HISTORY: "YFYYHH",
@@ -67,6 +67,10 @@ CELLS = {
     Action.RUN_START: "YHFFHH",
     Action.RUN_WRITE: "YHFFHH",
     Action.RUN_ABANDON: "YHFFHH",
+    Action.COURSE_SEE: "YYYYYY",
+    Action.COURSE_SOURCE: "YFFYFF",
+    Action.COURSE_CHANGE: "YFFYFF",
+    Action.COURSE_TAKE: "YYYYYY",
 }
 # Of the platform and of accounts: themselves (or a learner), another learner, a teacher, an admin.
 ADMINS_ONLY, EVERYBODY, OWN = "FFFY", "YYYY", "YHHY"
@@ -93,6 +97,9 @@ OTHERS = {
     Action.PLAN_CREATE_FOR: ADMINS_ONLY,
     Action.PLAN_LIST: EVERYBODY,
     Action.PLAN_LIST_ALL: ADMINS_ONLY,
+    Action.COURSE_LIST: EVERYBODY,
+    Action.COURSE_CREATE: "FFYY",
+    Action.COURSE_CREATE_FOR: ADMINS_ONLY,
     Action.AUDIT_READ: ADMINS_ONLY,
     Action.LOOPS_READ: ADMINS_ONLY,
     Action.METRICS_READ: ADMINS_ONLY,
@@ -112,7 +119,7 @@ def test_every_action_stands_in_the_table_and_in_this_test() -> None:
 
 
 @pytest.mark.parametrize("action", CELLS)
-def test_the_cells_of_a_workspace_and_of_a_plan_are_those_of_the_specification(action: Action) -> None:
+def test_the_cells_of_a_workspace_a_plan_and_a_course_are_those_of_the_specification(action: Action) -> None:
     assert "".join(letter(rules.decide(who, action, what)) for who, what in WHO.values()) == CELLS[action]
 
 

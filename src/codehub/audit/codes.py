@@ -20,6 +20,8 @@ class Code(StrEnum):
     PLAN_CREATE = "plan.create"
     SESSION_SKIP = "session.skip"
     SESSION_CANCEL = "session.cancel"
+    COURSE_CREATE = "course.create"
+    COURSE_CHANGE = "course.change"
     ARCHIVE_COLLECT = "archive.collect"
     VOLUME_COLLECT = "volume.collect"
 
@@ -41,6 +43,8 @@ DATA: Mapping[Code, frozenset[str]] = {
     Code.PLAN_CREATE: frozenset({"owner"}),
     Code.SESSION_SKIP: frozenset({"owner"}),
     Code.SESSION_CANCEL: frozenset({"owner"}),
+    Code.COURSE_CREATE: frozenset({"title"}),
+    Code.COURSE_CHANGE: frozenset({"title", "version"}),
     Code.ARCHIVE_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),
     Code.VOLUME_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),
 }

@@ -84,6 +84,9 @@ class Api:
     def post(self, *path: str, **body: Any) -> Any:
         return self._call("POST", path, {}, body)
 
+    def put(self, *path: str, **body: Any) -> Any:
+        return self._call("PUT", path, {}, body)
+
     def patch(self, *path: str, **body: Any) -> Any:
         return self._call("PATCH", path, {}, body)
 

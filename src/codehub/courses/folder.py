@@ -65,7 +65,7 @@ class Read:
 
 def load(folder: pathlib.Path) -> Source:
     """Raise FolderError with all errors; warnings are for `examine`."""
-    found, problems = examine(folder)
+    found, problems = _read(tree.walk(folder))
     if found is None:
         raise FolderError("\n".join(str(problem) for problem in problems if problem.is_error))
     return found
@@ -74,6 +74,12 @@ def load(folder: pathlib.Path) -> Source:
 def examine(folder: pathlib.Path) -> tuple[Source | None, list[Problem]]:
     """The course, unless something is wrong with it; and everything that is, with what its author should know."""
     files = tree.walk(folder)
+    found, problems = _read(files)
+    _read_markdown(files, warned := Read())
+    return found, sorted({*problems, *warned.problems})
+
+
+def _read(files: Tree) -> tuple[Source | None, list[Problem]]:
     read = Read(problems=files.problems)  # which reading a file adds to
     _course(files, read)
     read.value["sessions"] = [
@@ -84,7 +90,6 @@ def examine(folder: pathlib.Path) -> tuple[Source | None, list[Problem]]:
         file, line = _place(read.at, path)
         if file not in read.unreadable:
             read.wrong(file, line, f"{_last_name(path)}{message}")
-    _read_markdown(files, read)
     wrong = any(problem.is_error for problem in read.problems)
     return (None if wrong else found), sorted(set(read.problems))
 

@@ -82,8 +82,12 @@ def read(value: object) -> tuple[Source | None, Errors]:
 
 def canonical(source: Source) -> str:
     """The same text for the same course."""
-    dumped = source.model_dump(mode="json", by_alias=True)
-    return json.dumps(dumped, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return json.dumps(as_json(source), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def as_json(source: Source) -> dict[str, Any]:
+    """What `read` reads as the same."""
+    return source.model_dump(mode="json", by_alias=True)
 
 
 def _session(value: object) -> tuple[CourseSession | None, Errors]:

@@ -64,6 +64,13 @@ class Action(StrEnum):
     RUN_START = "run.start"
     RUN_WRITE = "run.write"
     RUN_ABANDON = "run.abandon"
+    COURSE_SEE = "course.see"
+    COURSE_SOURCE = "course.source"
+    COURSE_CHANGE = "course.change"
+    COURSE_TAKE = "course.take"
+    COURSE_LIST = "course.list"
+    COURSE_CREATE = "course.create"
+    COURSE_CREATE_FOR = "course.create-for"
     AUDIT_READ = "audit.read"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
@@ -80,6 +87,7 @@ class Subject(Enum):
 
     WORKSPACE = "a workspace"  # 403 for those who may see it, else 404
     PLAN = "a learner's plan"  # its sessions and runs, too; 403 for those who may see it, else 404
+    COURSE = "a course"  # 403
     ACCOUNT = "a person's account"  # 404
     PLATFORM = "the platform"  # 403
     PUBLIC = "public"  # also without a login
@@ -107,6 +115,10 @@ def _workspace(about: str, scope: Scope, **cells: Cell) -> Rule:
 def _plan(about: str, scope: Scope, **cells: Cell) -> Rule:
     """What is learnt is the learner's own: others read, as far as it says so."""
     return Rule(about, Subject.PLAN, scope, {R.OWNER: Cell.YES, **{R(name): cell for name, cell in cells.items()}})
+
+
+def _course(about: str, scope: Scope, *relations: Relation) -> Rule:
+    return Rule(about, Subject.COURSE, scope, dict.fromkeys(relations or (R.OWNER, R.ADMIN), Cell.YES))
 
 
 def _account(about: str, scope: Scope) -> Rule:
@@ -174,6 +186,13 @@ TABLE: Mapping[Action, Rule] = {
     A.RUN_START: _plan("start a session", WRITE),
     A.RUN_WRITE: _plan("go on with a run", WRITE),
     A.RUN_ABANDON: _plan("abandon a run", WRITE),
+    A.COURSE_SEE: _course("see what a course is about", READ, R.OWNER, R.PERSON, R.ADMIN),
+    A.COURSE_SOURCE: _course("read all of a course, with its answers", READ),
+    A.COURSE_CHANGE: _course("change a course", WRITE),
+    A.COURSE_TAKE: _course("take a course up", WRITE, R.OWNER, R.PERSON, R.ADMIN),
+    A.COURSE_LIST: _platform("list the courses", READ, R.PERSON),
+    A.COURSE_CREATE: _platform("make a course", WRITE, R.STAFF),
+    A.COURSE_CREATE_FOR: _platform("make a course for another person", WRITE),
     A.AUDIT_READ: _platform("read the audit log", READ),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
     A.METRICS_READ: _platform("read the metrics", READ),

@@ -19,6 +19,7 @@ TEACHERS_FACTOR = 10
 # One sentence for unknown, malformed and another person's, so that they cannot be told apart.
 NO_SUCH_USER = "there is no such user"
 ONLY_ADMINS = "only an admin may do this"
+ONLY_STAFF = "only a teacher or an admin may do this"
 SHARED_ORIGIN = (
     "workspaces have no origin of their own here, so only their owners enter them, and admins none: "
     "set CODEHUB_WORKSPACE_DOMAIN"
@@ -72,7 +73,10 @@ def _why_outside(principal: Principal, resource: Resource, relation: Relation, *
 def _refusal(principal: Principal, action: Action, resource: Resource) -> Decision:
     match TABLE[action].subject:
         case Subject.PLATFORM:
-            return Decision(Effect.FORBID, ONLY_ADMINS)
+            teachers_may = Relation.STAFF in TABLE[action].cells
+            return Decision(Effect.FORBID, ONLY_STAFF if teachers_may else ONLY_ADMINS)
+        case Subject.COURSE:
+            return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: its owner and admins do")
         case Subject.WORKSPACE if relations_to(principal, resource) & TABLE[Action.WORKSPACE_SEE].cells.keys():
             return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: ask {resource.owner}")
         case Subject.PLAN if relations_to(principal, resource) & TABLE[Action.PLAN_SEE].cells.keys():

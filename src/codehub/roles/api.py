@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from codehub import logs
 from codehub.clock import Clock
+from codehub.courses import installation
 from codehub.db import migrate
 from codehub.embedded.servers import reachable, resolve
 from codehub.settings import Settings
@@ -49,7 +50,12 @@ async def run(
     """
     async with open_services(settings, clock) as services:
         services.hub.start()
-        await Server(server_config(create_app(services), settings), services, operators).serve(sockets=listeners)
+        installing = asyncio.create_task(installation.run(services.courses))
+        try:
+            await Server(server_config(create_app(services), settings), services, operators).serve(sockets=listeners)
+        finally:
+            installing.cancel()
+            await asyncio.gather(installing, return_exceptions=True)
 
 
 async def run_for_command(

@@ -457,6 +457,12 @@ class SessionConfig:
         "Plans that one person may have made; teachers ten times as many, admins any number; 0 = no limit.",
         check=at_least(0),
     )
+    max_courses_per_user: int = setting(
+        "CODEHUB_MAX_COURSES_PER_USER",
+        20,
+        "Courses that one person may have; teachers ten times as many, admins any number; 0 = no limit.",
+        check=at_least(0),
+    )
     max_plan_bytes: int = setting(
         "CODEHUB_MAX_PLAN_BYTES",
         8 * 1024 * 1024,

@@ -14,6 +14,7 @@ from codehub.activity import api as activity_api
 from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
 from codehub.coordinator import api as coordinator_api
+from codehub.courses import api as courses_api
 from codehub.gate import hosts
 from codehub.http import problems, provide
 from codehub.sessions import api as sessions_api
@@ -46,6 +47,7 @@ ROUTERS = (
     sessions_api.router,
     runs_api.router,
     practice_api.router,
+    courses_api.router,
     auth_api.router,
     audit_api.router,
     coordinator_api.router,

@@ -13,6 +13,7 @@ from codehub.auth.credentials import Credentials
 from codehub.auth.service import People
 from codehub.auth.streams import OpenStreams
 from codehub.clock import Clock
+from codehub.courses.service import Courses
 from codehub.db import Database, Listener
 from codehub.events.hub import Hub
 from codehub.gate.access import Access
@@ -58,6 +59,7 @@ class Services:
     sessions: Sessions
     runs: Runs
     practice: Practice
+    courses: Courses
 
     def by_type(self) -> Mapping[type[Any], Any]:
         return {
@@ -79,6 +81,7 @@ class Services:
             Sessions: self.sessions,
             Runs: self.runs,
             Practice: self.practice,
+            Courses: self.courses,
         }
 
 

@@ -9,6 +9,7 @@ from codehub.auth.credentials import CHANNEL, Credentials
 from codehub.auth.service import People
 from codehub.auth.streams import OpenStreams
 from codehub.clock import Clock
+from codehub.courses.service import Courses
 from codehub.db import Database, Listener, migrate
 from codehub.db.redis import open_redis
 from codehub.errors import StartError
@@ -59,6 +60,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         ttl_policies = TtlPolicies(settings.ttl, settings.activity, templates)
         blueprints = Blueprints()
         practice = Practice(database, clock, settings.practice, workspaces, blueprints, results)
+        sessions = Sessions(database, clock, settings.sessions, templates, blueprints)
         hub = Hub(database, clock, changes.kinds(ttl_policies))
         listener.subscribe(CHANNEL, credentials.forget)
         listener.subscribe(CHANNEL, open_streams.wake)
@@ -84,11 +86,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             origins=where,
             passes=passes,
             access=Access(
-                database,
-                clock,
-                workspaces,
-                credentials,
-                passes,
+                *(database, clock, workspaces, credentials, passes),
                 isolated=where.isolated,
                 session_seconds=auth.session_seconds,
             ),
@@ -96,7 +94,8 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             ttl_policies=ttl_policies,
             activity=Activity(database, client, ttl_policies, workspaces),
             rates=Rates(client, clock),
-            sessions=Sessions(database, clock, settings.sessions, templates, blueprints),
+            sessions=sessions,
+            courses=Courses(database, clock, settings.sessions, sessions),
             runs=Runs(database, clock, settings.sessions, blueprints, practice),
             practice=practice,
         )

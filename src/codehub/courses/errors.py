@@ -1,0 +1,32 @@
+"""What can go wrong with courses; the one exception tree's branch for them."""
+
+from codehub.errors import CodeHubError, NotFoundError
+
+
+class CourseNotFoundError(NotFoundError):
+    code = "COURSE_NOT_FOUND"
+    title = "There is no such course"
+
+
+class CourseExistsError(CodeHubError):
+    code = "COURSE_EXISTS"
+    status = 409
+    title = "A course has this key already"
+
+
+class CourseChangedError(CodeHubError):
+    code = "COURSE_CHANGED"
+    status = 409
+    title = "The course has a newer version"
+
+
+class CourseShippedError(CodeHubError):
+    code = "COURSE_SHIPPED"
+    status = 409
+    title = "The course comes with the product"
+
+
+class CourseLimitError(CodeHubError):
+    code = "COURSE_LIMIT"
+    status = 429
+    title = "Too many courses"

@@ -1,0 +1,238 @@
+"""The use cases about courses, each one transaction: write one, change it, take it up. For the API and the start."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from codehub.audit import service as audit
+from codehub.audit.codes import Code
+from codehub.clock import Clock
+from codehub.courses import rules, store
+from codehub.courses.errors import (
+    CourseChangedError,
+    CourseExistsError,
+    CourseLimitError,
+    CourseNotFoundError,
+    CourseShippedError,
+)
+from codehub.courses.model import Course, Lesson
+from codehub.courses.source import Source
+from codehub.courses.store import sql
+from codehub.db import Connection, Database
+from codehub.errors import InvalidRequestError, NotFoundError
+from codehub.events import model as events
+from codehub.events import outbox
+from codehub.events.model import Event
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
+from codehub.policy.model import Kind, Origin, Principal, Resource
+from codehub.sessions import blueprint, revisions
+from codehub.sessions.model import Plan
+from codehub.sessions.service import NewPlan, NewSession, Sessions
+from codehub.settings import SessionConfig
+
+PLATFORM = Origin("codehub")  # installs what comes with the product; no person can have this name
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What every person may know of a course: not what is in its sessions."""
+
+    course: Course
+    lessons: Sequence[Lesson]
+
+
+class Courses:
+    def __init__(self, database: Database, clock: Clock, config: SessionConfig, sessions: Sessions) -> None:
+        self._database = database
+        self._clock = clock
+        self._config = config
+        self._sessions = sessions
+
+    async def create(self, caller: Principal, course: Source, owner: str | None = None) -> Outline:
+        """Of who asks; the operator's own are the platform's."""
+        policy.require(caller, Action.COURSE_CREATE)
+        if owner is not None and not policy.is_self(caller, owner):
+            policy.require(caller, Action.COURSE_CREATE_FOR)
+        self._check(course)
+        async with self._database.transaction() as c:
+            owner_id = await self._owner(c, caller, owner)
+            return await self._add(c, caller.origin, course, owner_id)
+
+    async def page(
+        self,
+        caller: Principal,
+        *,
+        language: str | None,
+        owner: str | None,
+        key: str | None,
+        after: store.After,
+        limit: int,
+    ) -> list[Course]:
+        policy.require(caller, Action.COURSE_LIST)
+        async with self._database.connection() as c:
+            return await store.page(c, language=language, owner=owner, key=key, after=after, limit=limit)
+
+    async def get(self, caller: Principal, id_: str) -> Outline:
+        async with self._database.connection() as c:
+            found = await self._find(c, caller, id_, Action.COURSE_SEE)
+            return Outline(found, await store.lessons(c, id_, found.version))
+
+    async def source(self, caller: Principal, id_: str, version: int | None = None) -> tuple[Course, dict[str, Any]]:
+        """As its author wrote it, with answers."""
+        async with self._database.connection() as c:
+            await self._find(c, caller, id_, Action.COURSE_SOURCE)
+            found = await store.find(c, id_, version)
+            if found is None:
+                raise CourseNotFoundError(f"the course {id_} has no version {version}")
+            lessons = await store.lessons(c, id_, found.version)
+            bodies = await revisions.bodies(c, {lesson.blueprint_hash for lesson in lessons})
+        head = {name: getattr(found, name) for name in ("key", "title", "language", "description", "author")}
+        sessions = [
+            {"key": s.key, "title": s.title, "day": s.day, "blueprint": bodies[s.blueprint_hash]} for s in lessons
+        ]
+        return found, {**head, "sessions": sessions}
+
+    async def change(self, caller: Principal, id_: str, course: Source, based_on: int | None = None) -> Outline:
+        """A new version, which reaches the sessions that no learner has started; the same again changes nothing.
+
+        `based_on`: the version that was read before; another one by now is refused, so that no change is lost.
+        """
+        self._check(course)
+        async with self._database.transaction() as c:
+            await c.execute(sql.lock, id_)
+            found = await self._find(c, caller, id_, Action.COURSE_CHANGE)
+            if found.is_shipped:
+                raise CourseShippedError(f"{found.title} changes with the product: export it and import it as your own")
+            if based_on is not None and based_on != found.version:
+                hint = "look at it, and send your change with that version"
+                raise CourseChangedError(f"version {found.version} is the newest by now: {hint}", version=found.version)
+            return await self._revise(c, caller.origin, found, course)
+
+    async def take_up(
+        self, caller: Principal, id_: str, starts_on: date | None = None, owner: str | None = None
+    ) -> tuple[Plan, bool]:
+        """A plan from the newest version; the one that is there and not finished, and False, if there is one."""
+        if starts_on is not None and not rules.FIRST_DAY <= starts_on <= rules.LAST_DAY:
+            raise InvalidRequestError(f"must be from {rules.FIRST_DAY} to {rules.LAST_DAY}", field="starts_on")
+        if owner is not None and not policy.is_self(caller, owner):
+            policy.require(caller, Action.PLAN_CREATE_FOR)
+        async with self._database.transaction() as c:
+            await c.execute(sql.hold, id_)
+            found = await self._find(c, caller, id_, Action.COURSE_TAKE)
+            if there := await revisions.unfinished_plan(c, id_, owner or caller.name):
+                plan_id, created = there, False
+            else:
+                new = await self._plan(c, found, starts_on or self._clock.now().date(), owner)
+                plan_id, created = (await self._sessions.create_plan_in(c, caller, new)).id, True
+        return await self._sessions.plan(caller, plan_id), created
+
+    async def install(self, courses: Iterable[Source]) -> list[str]:
+        """What comes with the product: new ones, and new versions of those that changed. Safe in several processes."""
+        changed = []
+        async with self._database.transaction() as c:
+            await c.execute(sql.one_course_at_a_time, PLATFORM.actor)
+            there = {(row["key"], row["language"]): row for row in await c.fetch(sql.shipped)}
+            for course in courses:
+                found = there.get((course.key, course.language))
+                if found is None:
+                    changed.append((await self._add(c, PLATFORM, course, None, is_shipped=True)).course.id)
+                elif found["digest"] != rules.digest(course):
+                    await c.execute(sql.lock, found["id"])
+                    now = await store.find(c, found["id"])
+                    assert now  # noqa: S101 (just read)
+                    changed.append((await self._revise(c, PLATFORM, now, course)).course.id)
+        return changed
+
+    # --- parts
+
+    def _check(self, course: Source) -> None:
+        for number, session in enumerate(course.sessions):
+            self._sessions.check_template(session.blueprint, f"sessions.{number}.blueprint")
+
+    async def _owner(self, c: Connection, caller: Principal, owner: str | None) -> str | None:
+        if owner is None:
+            owner_id = caller.id or None
+        else:
+            owner_id = await c.fetchval(sql.owner, owner)
+            if owner_id is None:
+                raise NotFoundError(policy.NO_SUCH_USER)
+        most = policy.allowance(caller, self._config.max_courses_per_user)
+        if owner_id is not None and most is not None and caller.kind is Kind.PERSON:
+            await c.execute(sql.one_course_at_a_time, owner_id)
+            made = await c.fetchval(sql.count, owner_id)
+            if made >= most:
+                hint = "change one of them, or ask an admin to raise CODEHUB_MAX_COURSES_PER_USER"
+                raise CourseLimitError(f"there are {made} courses; {most} is the most: {hint}", courses=made)
+        return owner_id
+
+    async def _add(
+        self, c: Connection, by: Origin, course: Source, owner_id: str | None, *, is_shipped: bool = False
+    ) -> Outline:
+        now = self._clock.now()
+        id_ = await store.add(c, now, course, owner_id, is_shipped=is_shipped)
+        if id_ is None:
+            other = await c.fetchval(sql.by_key, owner_id, is_shipped, course.key, course.language, None)
+            raise _exists(course, other)
+        lessons = await self._keep(c, now, by, id_, 1, course)
+        await audit.record(c, now, by, Code.COURSE_CREATE, id_, title=course.title)
+        return await self._outline(c, now, id_, lessons)
+
+    async def _revise(self, c: Connection, by: Origin, found: Course, course: Source) -> Outline:
+        now, version = self._clock.now(), found.version + 1
+        old = await store.lessons(c, found.id, found.version)
+        if rules.digest(course) == found.digest:
+            return Outline(found, old)
+        if version > rules.MOST_VERSIONS:
+            hint = "go on in a new course"
+            raise CourseLimitError(f"{found.title} has {found.version} versions, which is the most: {hint}")
+        owner_id = await c.fetchval(sql.owner_id, found.id)
+        other = await c.fetchval(sql.by_key, owner_id, found.is_shipped, course.key, course.language, found.id)
+        if other is not None:
+            raise _exists(course, other)
+        lessons = await self._keep(c, now, by, found.id, version, course)
+        await c.execute(sql.change, found.id, course.key, course.language, version, now)
+        await revisions.apply(c, now, found.id, version, course.title, rules.revision(old, lessons))
+        await audit.record(c, now, by, Code.COURSE_CHANGE, found.id, title=course.title, version=version)
+        return await self._outline(c, now, found.id, lessons)
+
+    async def _keep(
+        self, c: Connection, now: datetime, by: Origin, id_: str, version: int, course: Source
+    ) -> list[Lesson]:
+        hashes = await revisions.keep(c, now, [session.blueprint for session in course.sessions])
+        lessons = [
+            Lesson(s.key, s.title, s.day, tuple(step.value for step in s.blueprint.steps), hash_)
+            for s, hash_ in zip(course.sessions, hashes, strict=True)
+        ]
+        await store.add_version(c, now, id_, version, course, rules.digest(course), by.actor, lessons)
+        return lessons
+
+    async def _outline(self, c: Connection, now: datetime, id_: str, lessons: Sequence[Lesson]) -> Outline:
+        made = await store.find(c, id_)
+        assert made  # noqa: S101 (just written)
+        owner_id = await c.fetchval(sql.owner_id, id_)
+        audience = events.user(owner_id) if owner_id else events.ADMINS
+        await outbox.write(
+            c, now, [Event(audience, "course_updated", id_, {"course_id": id_, "version": made.version})]
+        )
+        return Outline(made, lessons)
+
+    async def _find(self, c: Connection, caller: Principal, id_: str, action: Action) -> Course:
+        found = await store.find(c, id_)
+        if found is None:
+            raise CourseNotFoundError(f"there is no course {id_[:63]}")
+        policy.require(caller, action, Resource(id=id_, owner=found.owner))
+        return found
+
+    async def _plan(self, c: Connection, course: Course, starts_on: date, owner: str | None) -> NewPlan:
+        lessons = await store.lessons(c, course.id, course.version)
+        bodies = await revisions.bodies(c, {lesson.blueprint_hash for lesson in lessons})
+        parsed = {hash_: blueprint.parse(body) for hash_, body in bodies.items()}
+        sessions = [NewSession(s.title, rules.on(starts_on, s.day), parsed[s.blueprint_hash], s.key) for s in lessons]
+        return NewPlan(course.title, sessions, owner, course.id, course.version, starts_on)
+
+
+def _exists(course: Source, other: str | None) -> CourseExistsError:
+    hint = f"change that one (PUT /api/v1/courses/{other}), or choose another key"
+    return CourseExistsError(f"there is a course {course.key!r} in {course.language} already: {hint}", course_id=other)
