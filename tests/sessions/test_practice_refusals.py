@@ -7,8 +7,10 @@ import pytest
 
 from codehub import settings as config
 from codehub.db import Database
+from codehub.errors import SettingsError
 from codehub.sessions.practice import workspace_name
 from codehub.settings import Settings
+from codehub.wiring.api import open_services
 from tests.sessions.learning import Learner
 from tests.sessions.practice_lab import PRACTICE, practice
 from tests.virtual_time import ManualClock
@@ -106,3 +108,10 @@ async def test_what_ended_after_a_request_was_told_to_ask_again_is_its_result(
 )
 def test_a_workspace_is_called_like_its_plan(title: str, template: str | None, name: str) -> None:
     assert workspace_name(title, template) == name
+
+
+async def test_a_default_template_that_is_not_there_stops_the_start(settings: Settings, clock: ManualClock) -> None:
+    wrong = config.load({**config.to_environ(settings), "CODEHUB_PRACTICE_TEMPLATE": "jupiterlab"})
+    with pytest.raises(SettingsError, match=r"CODEHUB_PRACTICE_TEMPLATE=jupiterlab: .*there are: .*jupyterlab"):
+        async with open_services(wrong, clock):
+            pass

@@ -105,6 +105,8 @@ def set_name(name: str) -> None:
 
 def exchange(folder: int, one: str, other: str) -> None:
     """Two names of a folder get each other's files, in one step: none of them is gone for a moment."""
+    if not hasattr(_libc, "renameat2"):  # an older musl
+        raise OSError(errno.ENOSYS, "renameat2")
     names = (folder, os.fsencode(one), folder, os.fsencode(other))
     _check(_libc.renameat2(*names, _RENAME_EXCHANGE), "renameat2")
 

@@ -12,7 +12,7 @@ from codehub.clock import Clock
 from codehub.courses.service import Courses
 from codehub.db import Database, Listener, migrate
 from codehub.db.redis import open_redis
-from codehub.errors import StartError
+from codehub.errors import SettingsError, StartError
 from codehub.events.hub import Hub
 from codehub.events.model import CHANNEL as EVENTS_CHANNEL
 from codehub.gate import origins
@@ -53,7 +53,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         async with database.connection() as c:
             await migrate.require_current(c)
         credentials = Credentials(database, clock, auth, auth.secret_key)
-        templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        templates = _templates(settings)
         workspaces = Workspaces(database, clock, settings.limits, templates)
         people = People(database, clock, auth, settings.limits, credentials, leaving.put_away)
         where, passes = origins.of(settings), Passes(auth.secret_key)
@@ -105,3 +105,13 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         await open_streams.stop()
         await client.aclose()
         await database.close()
+
+
+def _templates(settings: Settings) -> Templates:
+    templates = Templates.load(settings.runtime.templates_dir, settings.storage.data_dir)
+    if templates.find(settings.practice.template) is None:
+        known = ", ".join(template.name for template in templates.all())
+        raise SettingsError(
+            f"CODEHUB_PRACTICE_TEMPLATE={settings.practice.template}: no such template; there are: {known}"
+        )
+    return templates

@@ -161,7 +161,13 @@ def _exchange(folder: int, name: str, data: bytes, known: frozenset[str]) -> boo
     """Against one of ours, and back should it be a person's by now."""
     mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) & 0o777
     with _aside(folder, data, mode) as aside:
-        kernel.exchange(folder, aside, name)
+        try:
+            kernel.exchange(folder, aside, name)
+        except OSError as e:
+            if e.errno not in {errno.ENOSYS, errno.EINVAL}:
+                raise
+            os.replace(aside, name, src_dir_fd=folder, dst_dir_fd=folder)  # a file system that cannot: seen just now
+            return True
         if _digest(folder, aside) in known:
             return True
         kernel.exchange(folder, aside, name)
