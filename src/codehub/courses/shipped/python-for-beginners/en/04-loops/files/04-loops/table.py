@@ -1,0 +1,2 @@
+number = int(input("Number? "))
+# Here comes a for loop that prints one line per round.
