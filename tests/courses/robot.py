@@ -4,15 +4,14 @@ Every question is answered wrongly first, and every PRACTICE is failed by each o
 its reference solution passes: a course whose checks let a mistake through, or refuse what is right, fails its tests.
 """
 
-import json
+import asyncio
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import Any
 
 from codehub.courses import folder as folders
-from codehub.courses.source import CourseSession
+from codehub.courses.source import CourseSession, Source
 from codehub.sessions import blueprint
 from codehub.sessions.blueprint import Question, Step
 from tests.sessions.practice_lab import Pupil
@@ -32,22 +31,26 @@ class Robot:
         """All sessions of the course, or those of these keys."""
         source = folders.load(self.course)
         places = sorted(path.parent for path in self.course.glob("*/session.md"))
+        plan = await self._take_up(source)
+        assert plan["title"] == source.title
+        sessions = {session["key"]: session["id"] for session in plan["sessions"]}
+        assert list(sessions) == [session.key for session in source.sessions]
         chosen = [(s, at) for s, at in zip(source.sessions, places, strict=True) if not only or s.key in only]
-        begins = date(2026, 3, 2)
-        sessions = [
-            {
-                "title": session.title,
-                "scheduled_for_date": str(begins + timedelta(days=session.day)),
-                "blueprint": json.loads(blueprint.canonical(session.blueprint)),
-            }
-            for session, _ in chosen
-        ]
-        status, plan = await self.pupil.ask("POST", "/plans", {"title": source.title, "sessions": sessions})
-        assert status == 201, plan
-        for (session, place), made in zip(chosen, plan["sessions"], strict=True):
-            await self._learn(session, place, made["id"])
+        for session, place in chosen:
+            await self._learn(session, place, sessions[session.key])
         plan = await self.pupil.get(f"/plans/{plan['id']}")
         assert plan["progress"]["COMPLETED"] == len(chosen), plan
+
+    async def _take_up(self, source: Source) -> Any:
+        """As the platform installed it."""
+        async with asyncio.timeout(60):
+            while not (found := await self.pupil.get(f"/courses?key={source.key}&language={source.language}"))["items"]:
+                await asyncio.sleep(0.1)
+        status, plan = await self.pupil.ask(
+            "POST", f"/courses/{found['items'][0]['id']}/plans", {"starts_on": "2026-03-02"}
+        )
+        assert status == 201, plan
+        return plan
 
     async def _learn(self, session: CourseSession, place: pathlib.Path, session_id: str) -> None:
         run = await self.pupil.started(session_id)
