@@ -3,6 +3,7 @@
 import pathlib
 import shlex
 import textwrap
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -47,7 +48,15 @@ def test_importing_again_is_a_new_version_only_if_something_changed(platform: Pl
     assert "나의 강의" in said(platform, "course", "list", "--language", "ko")
 
 
+def installed(platform: Platform) -> None:
+    """In the background of the start, so it may take a moment."""
+    deadline = time.monotonic() + 60
+    while len([c for c in found(platform, "course", "list")["items"] if c["shipped"]]) < 4:
+        assert time.monotonic() < deadline
+
+
 def test_what_comes_with_the_product_is_there_and_is_exported(platform: Platform, tmp_path: pathlib.Path) -> None:
+    installed(platform)
     two = refused(platform, "course", "export", "git", str(tmp_path / "git"))
     assert "2 courses have the key git: say which by its id" in two
     (english,) = [c for c in found(platform, "course", "list", "--language", "en")["items"] if c["key"] == "git"]
