@@ -42,7 +42,7 @@ class Stage:
     @property
     def runs(self) -> Runs:
         """As in a process that has just begun: nothing is remembered."""
-        return Runs(self.database, self.clock, SessionConfig(), Blueprints())
+        return Runs(self.database, self.clock, SessionConfig(), Blueprints(), None, lambda: None)
 
     async def session(self) -> str:
         new = NewSession("One", date(2026, 3, 2), blueprint.parse(CHECK))
@@ -55,7 +55,8 @@ class Stage:
             found = await c.fetchrow(
                 "SELECT s.status, (SELECT count(*) FROM session_runs WHERE session_id = s.id) AS runs, "
                 "(SELECT count(*) FROM idempotency_keys WHERE body LIKE '%' || s.id || '%') AS keys, "
-                "(SELECT count(*) FROM events WHERE data ->> 'session_id' = s.id) AS events "
+                "(SELECT count(*) FROM (TABLE deferred_events UNION ALL SELECT id, at, audience, kind, subject, data "
+                "FROM events) AS e WHERE data ->> 'session_id' = s.id) AS events "
                 "FROM sessions s WHERE s.id = $1",
                 session_id,
             )

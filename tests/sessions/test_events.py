@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from codehub.events.publisher import Publisher
 from codehub.web.services import Services
 from tests.sessions.learning import CHECK, RIGHT, Learner, add
 from tests.web.server import Site
@@ -11,6 +12,7 @@ STATE_WORDS = {"run_id", "session_id", "plan_id", "status", "step_index", "fence
 
 
 async def told(services: Services) -> list[tuple[str, str, Any]]:
+    await Publisher(services.database, services.clock).publish()
     async with services.database.connection() as c:
         found = await c.fetch("SELECT audience, kind, data FROM events ORDER BY position")
         (mina,) = [row["id"] for row in await c.fetch("SELECT id FROM users WHERE name = 'mina'")]

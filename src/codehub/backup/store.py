@@ -18,7 +18,16 @@ from codehub.errors import StartError
 sql = Queries("codehub.backup")
 # Not kept: what this database went through, who leads right now, events, which are for those who listen now,
 # whose object store it is, and what was to be collected from there.
-NOT_KEPT = ["schema_migrations", "system_locks", "events", "event_floor", "platform", "orphans", "setbacks"]
+NOT_KEPT = [
+    "schema_migrations",
+    "system_locks",
+    "events",
+    "event_floor",
+    "deferred_events",
+    "platform",
+    "orphans",
+    "setbacks",
+]
 CONNECT_SECONDS = 10.0
 # The same text for the same rows on every machine, and no bound that an administrator set for short statements.
 SESSION = {

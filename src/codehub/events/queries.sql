@@ -48,3 +48,17 @@ WITH gone AS (
     WHERE EXISTS (SELECT FROM gone)
 )
 SELECT count(*) FROM gone;
+
+-- name: one_publisher
+-- For the transaction: what one took, and has not written yet, no other may overtake.
+SELECT pg_advisory_xact_lock(7235419);
+
+-- name: publish
+-- In the order in which they were written, which is that of the changes of one subject.
+WITH taken AS (
+    DELETE FROM deferred_events
+    WHERE id IN (SELECT id FROM deferred_events ORDER BY id LIMIT $1)
+    RETURNING id, at, audience, kind, subject, data
+)
+INSERT INTO events (at, audience, kind, subject, data)
+SELECT at, audience, kind, subject, data FROM taken ORDER BY id;

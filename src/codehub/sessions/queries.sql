@@ -69,7 +69,7 @@ WITH moved AS (
 ), ended AS (
     UPDATE session_runs SET status = 'ABANDONED', ended_at = $3, end_reason = $4 WHERE session_id = $1 AND status = 'RUNNING'
 )
-INSERT INTO events (at, audience, kind, subject, data)
+INSERT INTO deferred_events (at, audience, kind, subject, data)
 SELECT $3, e.audience, e.kind, e.subject, e.data
 FROM jsonb_to_recordset($5) AS e (audience text, kind text, subject text, data jsonb);
 
@@ -126,7 +126,7 @@ WITH waited AS MATERIALIZED (
     INSERT INTO idempotency_keys (principal, key, fingerprint, status, body, created_at)
     SELECT $11, $12, $13, 201, $14, $3 FROM made WHERE $12 <> ''
 ), told AS (
-    INSERT INTO events (at, audience, kind, subject, data)
+    INSERT INTO deferred_events (at, audience, kind, subject, data)
     SELECT $3, e.audience, e.kind, e.subject, e.data
     FROM made, jsonb_to_recordset($15) AS e (audience text, kind text, subject text, data jsonb)
 )
@@ -145,7 +145,7 @@ WITH waited AS MATERIALIZED (
     INSERT INTO idempotency_keys (principal, key, fingerprint, status, body, created_at)
     SELECT $8, $9, $10, 200, $11, $3 FROM taken WHERE $9 <> ''
 ), told AS (
-    INSERT INTO events (at, audience, kind, subject, data)
+    INSERT INTO deferred_events (at, audience, kind, subject, data)
     SELECT $3, e.audience, e.kind, e.subject, e.data
     FROM taken, jsonb_to_recordset($12) AS e (audience text, kind text, subject text, data jsonb)
 )
@@ -193,7 +193,7 @@ WITH advanced AS (
 ), saved AS (
     INSERT INTO run_snapshots (run_id, step_index, state, digest, at) SELECT id, $3, $5::text::jsonb, $6, $4 FROM advanced
 ), told AS (
-    INSERT INTO events (at, audience, kind, subject, data)
+    INSERT INTO deferred_events (at, audience, kind, subject, data)
     SELECT $4, e.audience, e.kind, e.subject, e.data
     FROM advanced, jsonb_to_recordset($7) AS e (audience text, kind text, subject text, data jsonb)
 )
@@ -214,7 +214,7 @@ WITH held AS MATERIALIZED (
 ), completed AS (
     UPDATE sessions s SET status = 'COMPLETED', changed_at = $4 FROM advanced WHERE s.id = $8
 ), told AS (
-    INSERT INTO events (at, audience, kind, subject, data)
+    INSERT INTO deferred_events (at, audience, kind, subject, data)
     SELECT $4, e.audience, e.kind, e.subject, e.data
     FROM advanced, jsonb_to_recordset($7) AS e (audience text, kind text, subject text, data jsonb)
 )
@@ -249,7 +249,7 @@ WITH held AS MATERIALIZED (
 ), moved AS (
     UPDATE sessions s SET status = 'SCHEDULED', changed_at = $3 FROM ended WHERE s.id = $1
 ), told AS (
-    INSERT INTO events (at, audience, kind, subject, data)
+    INSERT INTO deferred_events (at, audience, kind, subject, data)
     SELECT $3, e.audience, e.kind, e.subject, e.data
     FROM ended, jsonb_to_recordset($8) AS e (audience text, kind text, subject text, data jsonb)
 )

@@ -5,7 +5,7 @@ changes nothing; then it reads again. So nothing is held while a decision is mad
 the database, and a crash at any point leaves a step and its snapshot both there or both not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -79,12 +79,15 @@ class Runs:
         clock: Clock,
         config: SessionConfig,
         blueprints: Blueprints,
-        verifier: Verifier | None = None,
+        verifier: Verifier | None,
+        wake: Callable[[], None],
     ) -> None:
+        """`wake`: called after a change, for its events to be published."""
         self._database = database
         self._clock = clock
         self._blueprints = blueprints
         self._verifier = verifier
+        self._wake = wake
         self._recovery = timedelta(seconds=config.recovery_seconds)
         self._kept = timedelta(seconds=config.idempotency_key_seconds)
         self._wait = str(round(config.idempotency_wait_seconds * 1000))  # as `lock_timeout` wants it
@@ -123,6 +126,7 @@ class Runs:
                 answer = await self._try_start(c, asked, in_turn=False)
             for _ in range(TRIES):
                 if answer:
+                    self._wake()
                     return answer
                 async with self._database.transaction() as c:
                     await store.wait_in_turn(c, session_id, named, self._wait)
@@ -132,6 +136,7 @@ class Runs:
             raise
         if answer is None:
             raise _busy()
+        self._wake()
         return answer
 
     async def _blame_key(self, key: Key | None) -> None:
@@ -279,7 +284,10 @@ class Runs:
         if last:
             saved = rules.completed(saved, now)
         told = news.both(saved, SessionStatus.COMPLETED) if last else [news.run_updated(saved)]
-        return saved if await store.save_step(c, read, saved, text, digest, told) else None
+        if not await store.save_step(c, read, saved, text, digest, told):
+            return None
+        self._wake()
+        return saved
 
     # --- activity and the end
 
@@ -301,6 +309,7 @@ class Runs:
                 rules.passed(rules.write(run, fence), run)
                 ended = rules.abandoned(run, self._clock.now(), EndReason.BY_LEARNER, reason)
                 if await self._abandon(c, run, ended, until=ANY_TIME):
+                    self._wake()
                     return await self._shown(c, ended)
         raise _busy()
 

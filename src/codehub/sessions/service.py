@@ -1,6 +1,6 @@
 """The use cases about plans and sessions, each one transaction. Called by the API, and by courses to take one up."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -53,13 +53,21 @@ class NewPlan:
 
 class Sessions:
     def __init__(
-        self, database: Database, clock: Clock, config: SessionConfig, templates: Templates, blueprints: Blueprints
+        self,
+        database: Database,
+        clock: Clock,
+        config: SessionConfig,
+        templates: Templates,
+        blueprints: Blueprints,
+        wake: Callable[[], None],
     ) -> None:
+        """`wake`: called after a change, for its events to be published."""
         self._database = database
         self._clock = clock
         self._config = config
         self._templates = templates
         self._blueprints = blueprints
+        self._wake = wake
 
     # --- plans
 
@@ -176,6 +184,7 @@ class Sessions:
             ended = rules.abandoned(running[0], now, why) if running else None
             await store.close_session(c, id_, to, now, why, news.closed(owned.owner_id, closed, ended))
             await audit.record(c, now, caller.origin, AUDITED[to], id_, owner=owned.owner)
+        self._wake()
         return closed
 
     async def _owned(self, c: Connection, caller: Principal, id_: str, action: Action) -> Owned:

@@ -15,6 +15,7 @@ from codehub.db.redis import open_redis
 from codehub.errors import SettingsError, StartError
 from codehub.events.hub import Hub
 from codehub.events.model import CHANNEL as EVENTS_CHANNEL
+from codehub.events.publisher import Publisher
 from codehub.gate import origins
 from codehub.gate.access import Access
 from codehub.gate.passes import Passes
@@ -48,6 +49,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
     client = open_redis(storage.redis_url)
     listener = Listener(storage.database_url, clock)
     open_streams = OpenStreams(database, clock)
+    publisher = Publisher(database, clock)
     results = PracticeResults(database, clock)
     try:
         async with database.connection() as c:
@@ -60,14 +62,14 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         ttl_policies = TtlPolicies(settings.ttl, settings.activity, templates)
         blueprints = Blueprints()
         practice = Practice(database, clock, settings.practice, workspaces, blueprints, results)
-        sessions = Sessions(database, clock, settings.sessions, templates, blueprints)
+        sessions = Sessions(database, clock, settings.sessions, templates, blueprints, publisher.wake)
         hub = Hub(database, clock, changes.kinds(ttl_policies))
         listener.subscribe(CHANNEL, credentials.forget)
         listener.subscribe(CHANNEL, open_streams.wake)
         listener.subscribe(EVENTS_CHANNEL, hub.wake)
         listener.subscribe(PRACTICE_CHANNEL, results.wake)
-        listener.start()
-        results.start()
+        for begins in (listener, results, publisher):
+            begins.start()
         yield Services(
             settings=settings,
             clock=clock,
@@ -96,13 +98,12 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             rates=Rates(client, clock),
             sessions=sessions,
             courses=Courses(database, clock, settings.sessions, sessions),
-            runs=Runs(database, clock, settings.sessions, blueprints, practice),
+            runs=Runs(database, clock, settings.sessions, blueprints, practice, publisher.wake),
             practice=practice,
         )
     finally:
-        await listener.stop()
-        await results.stop()
-        await open_streams.stop()
+        for loop in (listener, results, publisher, open_streams):
+            await loop.stop()
         await client.aclose()
         await database.close()
 
