@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+import codehub
 from codehub.embedded.datadir import DataDir
 from codehub.runtimes import connect, records
 from codehub.runtimes.base import IsolationUnavailableError
@@ -124,6 +125,15 @@ async def test_a_data_directory_inside_a_tree_that_is_shown_is_hidden_in_it(neig
     seen = (await neighbours.alice_sees(WALK)).split()
     assert all(tree in seen for tree in machine.trees if not tree.startswith("/usr"))
     assert not [path for path in seen if any(path.startswith(hidden + "/") for hidden in machine.hidden)]
+
+
+async def test_the_answers_of_the_courses_that_come_with_the_package_can_not_be_read(neighbours: Neighbours) -> None:
+    """The package itself is shown to every workspace."""
+    shipped = pathlib.Path(codehub.__file__).parent / "courses" / "shipped"
+    assert list(shipped.rglob("check.md"))
+    ways = [path for one in shipped.rglob("*.md") for path in (one, one.resolve())]
+    assert await neighbours.alice_sees(TRY_PATHS, *map(str, ways)) == ""
+    assert "/courses/shipped/" not in await neighbours.alice_sees(WALK)
 
 
 async def test_nothing_of_the_platforms_environment_is_passed_on(neighbours: Neighbours) -> None:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import codehub
 from codehub.runtimes import launch, sandbox
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.sandbox import Machine, SandboxSpec
@@ -17,6 +18,8 @@ from codehub.runtimes.shepherd.spec import BUBBLEWRAP, NAMESPACES, PLAIN, Spec
 from codehub.system.privileges import needed_trees
 
 PROBE_SECONDS = 15
+# The courses that come with the package, with the answers to what they ask: their learners work in workspaces.
+ANSWERS = pathlib.Path(codehub.__file__).parent / "courses" / "shipped"
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ def look(data_dir: pathlib.Path, run_dir: pathlib.Path) -> Machine:
     trees: dict[str, None] = {}  # in order, each once: as it is called, and as it really is
     for tree in needed_trees():
         trees[str(tree)] = trees[str(tree.resolve())] = None
-    hidden = dict.fromkeys(str(path) for given in (data_dir, run_dir) for path in (given, given.resolve()))
+    kept_back = [data_dir, run_dir, *(path for path in (ANSWERS,) if path.is_dir())]
+    hidden = dict.fromkeys(str(path) for given in kept_back for path in (given, given.resolve()))
     return Machine(tuple(system), tuple(etc), tuple(trees), tuple(hidden))
 
 

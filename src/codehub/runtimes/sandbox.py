@@ -1,8 +1,8 @@
 """What a workspace sees, as data: the mounts of its sandbox and the command line of bubblewrap. Pure.
 
 `process` asks for it at each start, `isolation` for its probe. It is a list of what is let in, not of what is kept out:
-the system's programs, a few files of /etc, the interpreter, the home, the directory of its socket. Only where one of
-those trees happens to contain the data directory is that hidden in turn.
+the system's programs, a few files of /etc, the interpreter, the home, the directory of its socket. What one of
+those trees happens to contain and is nobody's business inside is hidden in turn.
 """
 
 import shlex
@@ -34,7 +34,7 @@ class Machine:
     system: tuple[tuple[str, str | None], ...]  # directories of SYSTEM that exist; with a target, they are links
     etc: tuple[str, ...]  # names of ETC that exist
     trees: tuple[str, ...]  # the interpreter, its environment, this package
-    hidden: tuple[str, ...]  # the data directory and its like
+    hidden: tuple[str, ...]  # the data directory and its like, and the answers of courses
 
 
 @dataclass(frozen=True)
