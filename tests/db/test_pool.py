@@ -8,7 +8,8 @@ import pytest
 
 from codehub.db import Database, Listener
 from codehub.errors import StartError, UnavailableError
-from tests.virtual_time import ManualClock
+from tests.sessions.cutting import cutting
+from tests.virtual_time import ManualClock, settle
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,25 @@ async def test_a_connection_the_server_ended_becomes_unavailable_and_then_works_
             await c.execute("SELECT pg_terminate_backend(pg_backend_pid())")
     async with database.connection() as c:
         assert await c.fetchval("SELECT 1") == 1
+
+
+async def test_a_connection_that_the_server_is_about_to_end_is_unavailable_too(database_url: str) -> None:
+    """asyncpg has read why it ends, and not yet that it has ended: it calls that an error of its own."""
+    async with cutting(database_url) as (url, relay):
+        database = await Database.open(url, size=1)
+        with pytest.raises(UnavailableError):
+            async with database.connection() as c:
+                relay.announce_end()
+                await settle()
+                await c.fetchval("SELECT 1")
+        with pytest.raises(UnavailableError):  # also where everything was done, and the connection is given back
+            async with database.connection() as c:
+                await c.fetchval("SELECT 1")
+                relay.announce_end()
+                await settle()
+        async with database.connection() as c:
+            assert await c.fetchval("SELECT 1") == 1
+        await database.close()
 
 
 async def test_an_argument_of_the_wrong_type_is_a_bug_and_not_an_outage(database: Database) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit
 
 NAME = ".s.PGSQL.5432"
+ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
 
 
 class CuttingRelay:
@@ -20,6 +21,16 @@ class CuttingRelay:
         self._left: int | None = None
         self._answered = False
         self.cut = False
+        self._clients: list[asyncio.StreamWriter] = []
+
+    def announce_end(self) -> None:
+        """To every client, what a server says that ends a connection; the end itself takes its time."""
+        for client in [c for c in self._clients if not c.is_closing()]:
+            client.write(b"E" + (4 + len(ENDING)).to_bytes(4) + ENDING)
+
+    def end(self) -> None:
+        for client in self._clients:
+            client.transport.abort()
 
     def arm(self, flight: int, *, answered: bool) -> None:
         """`answered`: the server has done it, and its answer is lost."""
@@ -29,6 +40,7 @@ class CuttingRelay:
         self._left = None
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._clients.append(writer)
         back, forth = await asyncio.open_unix_connection(self._target)
         lost = asyncio.Event()  # the next answer is not passed on
         ways = {
@@ -69,5 +81,8 @@ async def cutting(database_url: str) -> AsyncIterator[tuple[str, CuttingRelay]]:
     with tempfile.TemporaryDirectory(prefix="relay-") as folder:
         relay = CuttingRelay(f"{host}/{NAME}")
         server = await asyncio.start_unix_server(relay.accept, f"{folder}/{NAME}")
-        yield database_url.replace(host, folder), relay
-        server.close()
+        try:
+            yield database_url.replace(host, folder), relay
+        finally:
+            server.close()
+            relay.end()
