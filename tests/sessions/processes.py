@@ -123,14 +123,14 @@ class Insistent:
 
 
 @contextlib.asynccontextmanager
-async def fleet(settings: Settings, folder: pathlib.Path, count: int) -> AsyncIterator[Fleet]:
+async def fleet(settings: Settings, folder: pathlib.Path, count: int, log_level: str = "error") -> AsyncIterator[Fleet]:
     environment = clean_environment(
         CODEHUB_DATA_DIR=str(settings.storage.data_dir),
         CODEHUB_DATABASE_URL=str(settings.storage.database_url),
         CODEHUB_REDIS_URL=str(settings.storage.redis_url),
         CODEHUB_SECRET_KEY=str(settings.auth.secret_key),
         CODEHUB_MAX_CHANGES_PER_MINUTE="0",
-        CODEHUB_LOG_LEVEL="error",
+        CODEHUB_LOG_LEVEL=log_level,
     )
     async with aiohttp.ClientSession() as client:
         all_ = Fleet(environment, folder, client, [])
