@@ -26,6 +26,7 @@ from codehub.workspaces.model import (
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 P, S, R, D = Observed.PENDING, Observed.STANDBY, Observed.RUNNING, Observed.DELETED
 OP = Operation
+TORN = {"reason": Reason.VOLUME_UNREADABLE}
 
 
 def workspace(
@@ -278,6 +279,8 @@ def test_a_volume_that_cannot_be_read_is_a_problem_whatever_runs_and_is_remember
     assert rules.volume_after(deleting, Observation(volume_unreadable="torn"), None) == ("g1", False)
     purging = replace(deleting, purge=True)
     assert rules.volume_after(purging, Observation(volume_unreadable="torn"), None) == (None, False)
+    waiting = replace(purging, operation=OP.NONE)  # for its turn: nothing has been taken away yet
+    assert rules.volume_after(waiting, Observation(volume_unreadable="torn"), None) == ("g1", False)
 
 
 def test_what_runs_and_cannot_be_told_is_running_and_a_problem() -> None:
@@ -326,6 +329,16 @@ def test_nothing_is_done_to_what_runs_untold_and_what_lies_untold_can_be_deleted
         (replace(workspace(R, ERROR), volume_generation=None), Observation(container=True), False),
         (replace(workspace(P), volume_generation="g1"), Observation(parked="g1"), True),
         (replace(workspace(P, parked=True), volume_generation="g1"), Observation(parked="g1"), False),
+        (
+            replace(workspace(S, ERROR, desired=Desired.STANDBY), volume_generation="g1", error_info=TORN),
+            Observation(volume="g1"),
+            True,
+        ),
+        (
+            replace(workspace(S, ERROR, desired=Desired.STANDBY), volume_generation="g1"),
+            Observation(volume="g1"),
+            False,
+        ),
         (workspace(S, operation=OP.STARTING), Observation(volume="op1-1", container=True), False),
         (workspace(S, operation=OP.STARTING), Observation(volume="op1-1", container=True, answering=True), True),
         (workspace(S, operation=OP.STARTING), Observation(), True),
@@ -334,6 +347,21 @@ def test_nothing_is_done_to_what_runs_untold_and_what_lies_untold_can_be_deleted
 )
 def test_an_observation_is_news_when_the_row_does_not_say_it(w: Workspace, seen: Observation, news: bool) -> None:
     assert rules.is_news(w, seen) is news
+
+
+@pytest.mark.parametrize(
+    ("w", "asleep"),
+    [
+        (workspace(S, desired=Desired.STANDBY), True),
+        (workspace(S, desired=Desired.ARCHIVED), True),
+        (workspace(S, desired=Desired.RUNNING), False),
+        (workspace(S, operation=OP.ARCHIVING, desired=Desired.ARCHIVED), False),
+        (workspace(R, desired=Desired.STANDBY), False),
+        (workspace(P, desired=Desired.ARCHIVED, archive="w/op1/1/home.tar.zst"), False),
+    ],
+)
+def test_what_sleeps_and_is_left_alone_is_woken_by_coming_to_it(w: Workspace, asleep: bool) -> None:
+    assert rules.is_asleep(w) is asleep
 
 
 def test_an_archive_of_an_earlier_operation_does_not_complete_this_one() -> None:
