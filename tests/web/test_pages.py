@@ -11,7 +11,9 @@ from jinja2 import nodes
 
 from codehub import web
 from codehub.i18n.texts import choose
-from codehub.web import dashboard, presentation, texts
+from codehub.sessions.blueprint import Step
+from codehub.sessions.model import SessionStatus
+from codehub.web import dashboard, player, presentation, texts
 from codehub.web.rendering import templates
 from codehub.workspaces.model import Operation
 from tests.web.server import Site
@@ -66,7 +68,12 @@ def _put_together() -> set[str]:
     """Texts whose name is made of a part and a word that is not written out: every word there is."""
     states = [*presentation.SIGNS, "waiting", *(operation.lower() for operation in Operation)]
     return {
-        *(key for key in texts.TEXTS["en"] if key.startswith(("error_", "docs_", "refused_"))),
+        *(key for key in texts.TEXTS["en"] if key.startswith(("error_", "docs_", "refused_", "learn_refused_"))),
+        *(f"{part}_{status.lower()}" for part in ("session", "plan") for status in SessionStatus),
+        *(f"closed_{status.lower()}{part}" for status in SessionStatus for part in ("", "_body")),
+        *(f"{part}_{step.lower()}" for part in ("step", "outline") for step in Step),
+        *(f"session_{verb}{part}" for verb in ("skip", "cancel") for part in ("", "_body", "_do")),
+        *(f"session_done_{what}" for what in player.DONE.values()),
         *(f"now_{state}" for state in states),
         *(f"files_{how}" for how in presentation.Files),
         *(f"{part}_{verb}" for part in ("do", "busy") for verb in dashboard.VERBS),

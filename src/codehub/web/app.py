@@ -21,7 +21,7 @@ from codehub.sessions import api as sessions_api
 from codehub.sessions import practice_api, runs_api, schema_api, state
 from codehub.settings import Settings
 from codehub.templates import api as templates_api
-from codehub.web import dashboard, entry, handover, health, live, login, pages, rendering
+from codehub.web import dashboard, entry, handover, health, learning, live, login, pages, player, rendering
 from codehub.web.middleware import BodyLimit, HeadAsGet, OwnHosts, RequestContext, SameOriginWrites
 from codehub.web.services import Services
 from codehub.workspaces import api as workspaces_api
@@ -54,6 +54,8 @@ ROUTERS = (
     pages.router,
     login.router,
     dashboard.router,
+    learning.router,
+    player.router,
     handover.router,
     entry.router,
 )

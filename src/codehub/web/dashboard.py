@@ -9,21 +9,21 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from codehub import ids, names
-from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError, UnauthenticatedError
-from codehub.http.access import Names, spend_change, spend_creation, visitor
+from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
+from codehub.http.access import spend_creation
 from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.web import dashboard_view
-from codehub.web.forms import Form, Posted
+from codehub.web import dashboard_view, learning_view
+from codehub.web.forms import Form, Posted, back
+from codehub.web.page_access import may
 from codehub.web.rendering import render
 from codehub.web.services import Services, services_of
 from codehub.workspaces import rules
@@ -40,26 +40,6 @@ NAME_LENGTH = 100
 ONCE_SECONDS = 3600  # how long a form that was sent is remembered
 
 
-class _Page(Names):
-    """For a user who is logged in; one who is not, or not any more, is led to where it says how to."""
-
-    async def __call__(self, request: Request) -> Principal:  # type: ignore[override]
-        try:
-            caller = await visitor(request)
-        except UnauthenticatedError:
-            caller = None
-        if caller is None:
-            raise HTTPException(303, headers={"Location": "/"})
-        policy_rules.require_scope(caller, self.action)
-        if request.method == "POST":
-            await spend_change(request, caller)
-        return caller
-
-
-def _may(action: Action) -> Any:
-    return Depends(_Page(action))
-
-
 # --- pages ----------------------------------------------------------------------------------------------------------
 
 
@@ -68,6 +48,8 @@ async def show(request: Request, caller: Principal) -> Response:
     query = request.query_params
     reader = dashboard_view.Reader(request, caller)
     board = await reader.board(everybody="everybody" in query, cursor=query.get("cursor"))
+    learner = learning_view.Reader(request, caller)
+    is_new = not board.cards and not board.everybody
     return render(
         request,
         "dashboard.html",
@@ -78,12 +60,14 @@ async def show(request: Request, caller: Principal) -> Response:
         name=query.get("name") or reader.new_name(board.cards),
         chosen=query.get("template"),
         once=ids.new(),
+        courses=await learner.offered() if is_new else [],
+        today=learner.today.isoformat(),
         then="everybody" if board.everybody else "",
     )
 
 
 @router.get("/workspaces/{id}")
-async def show_one(request: Request, caller: Annotated[Principal, _may(Action.WORKSPACE_HISTORY)], id: str) -> Response:  # noqa: A002
+async def show_one(request: Request, caller: Annotated[Principal, may(Action.WORKSPACE_HISTORY)], id: str) -> Response:  # noqa: A002
     reader = dashboard_view.Reader(request, caller)
     detail = await reader.detail(id)
     return render(
@@ -99,7 +83,7 @@ async def show_one(request: Request, caller: Annotated[Principal, _may(Action.WO
 
 
 @router.get("/workspaces/{id}/log")
-async def show_log(request: Request, caller: Annotated[Principal, _may(Action.WORKSPACE_HISTORY)], id: str) -> Response:  # noqa: A002
+async def show_log(request: Request, caller: Annotated[Principal, may(Action.WORKSPACE_HISTORY)], id: str) -> Response:  # noqa: A002
     services = services_of(request)
     w = await services.workspaces.get(caller, id, Action.WORKSPACE_HISTORY)
     pieces = [piece async for piece in services.runtime.logs(id, tail_bytes=LOG_BYTES)]
@@ -111,7 +95,7 @@ async def show_log(request: Request, caller: Annotated[Principal, _may(Action.WO
 
 @router.post("/do/create")
 async def create(
-    request: Request, caller: Annotated[Principal, _may(Action.WORKSPACE_CREATE)], form: Posted
+    request: Request, caller: Annotated[Principal, may(Action.WORKSPACE_CREATE)], form: Posted
 ) -> Response:
     """And open it. What was typed comes back when it is refused."""
     services = services_of(request)
@@ -124,7 +108,7 @@ async def create(
         made = admitted(await services.workspaces.create(caller, new))
     except CodeHubError as e:
         typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
-        return _back("/", problem=_code(e), **typed)
+        return back("/", problem=_code(e), **typed)
     with contextlib.suppress(RedisError, OSError):
         await services.redis.set(key, f"/w/{made.id}/", ex=ONCE_SECONDS)
     return RedirectResponse(f"/w/{made.id}/", 303)
@@ -148,7 +132,7 @@ async def _sent_before(services: Services, key: str) -> str | None:
 @router.post("/do/{id}/{verb}")
 async def do(
     request: Request,
-    caller: Annotated[Principal, _may(Action.WORKSPACE_WAKE)],  # the least that a form asks for
+    caller: Annotated[Principal, may(Action.WORKSPACE_WAKE)],  # the least that a form asks for
     id: str,  # noqa: A002
     verb: str,
     form: Posted,
@@ -159,14 +143,14 @@ async def do(
     policy_rules.require_scope(caller, action)
     services = services_of(request)
     then = form.get("then", "")
-    back = {"page": f"/workspaces/{id}", "everybody": "/?everybody=1"}.get(then, "/")
+    path = {"page": f"/workspaces/{id}", "everybody": "/?everybody=1"}.get(then, "/")
     try:
         await _retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:
-        return _back(back, at=id, problem=_code(e))
+        return back(path, at=id, problem=_code(e))
     if then == "open":
         return RedirectResponse(f"/w/{id}/", 303)
-    return _back("/" if verb in {"delete", "purge"} and then == "page" else back, at=id, done=DONE.get(verb))
+    return back("/" if verb in {"delete", "purge"} and then == "page" else path, at=id, done=DONE.get(verb))
 
 
 async def _retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]]) -> None:
@@ -181,13 +165,6 @@ async def _retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]
             await services.clock.sleep(PAUSE_SECONDS)
         else:
             return
-
-
-def _back(path: str, **said: str | None) -> Response:
-    """The address tells the page what to say; `at` alone says nothing."""
-    told = {name: value for name, value in said.items() if value}
-    query = urlencode(told) if told.keys() - {"at"} else ""
-    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{query}" if query else path, 303)
 
 
 def _code(error: CodeHubError) -> str:

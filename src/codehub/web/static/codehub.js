@@ -9,7 +9,7 @@ const WITHOUT_STREAM = 3_000;
 const TOGETHER = 120; // ms: several news in a row make one look
 const ALL_USERS = 2_000; // the same for an admin who watches all users' workspaces
 const ANSWER_WITHIN = 20_000;
-const ONCE = ["at", "problem", "done", "name", "template"]; // what an address says only once
+const ONCE = ["at", "problem", "done", "name", "template", "since"]; // what an address says only once
 
 let address = location.href; // the page that is looked at, with what its last form had to say
 let stream = null;
@@ -20,9 +20,9 @@ let ended = false;
 
 // --- looking ---------------------------------------------------------------------------------------------------------
 
-async function ask(url, options = {}) {
+async function ask(url, options = {}, within = ANSWER_WITHIN) {
   const mine = ++latest;
-  const answer = await fetch(url, { ...options, headers: { accept: "text/html" }, signal: AbortSignal.timeout(ANSWER_WITHIN) });
+  const answer = await fetch(url, { ...options, headers: { accept: "text/html" }, signal: AbortSignal.timeout(within) });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   connected(true);
   const news = page.querySelector("[data-live]");
@@ -68,7 +68,12 @@ function listen() {
     if (!watched) plan(ALL_USERS);
     else if (owner === watched || region.querySelector(`[data-key="${CSS.escape(id)}"]`)) plan(TOGETHER);
   };
+  const learning = (event) => {
+    const { plan_id } = JSON.parse(event.data);
+    if ("plans" in region.dataset && (region.dataset.plan ?? plan_id) === plan_id) plan(TOGETHER);
+  };
   const anew = () => plan(TOGETHER);
+  for (const kind of ["plan_updated", "session_updated", "run_updated"]) stream.addEventListener(kind, learning);
   stream.addEventListener("workspace_updated", news);
   stream.addEventListener("workspace_deleted", news);
   stream.addEventListener("workspace_joined", anew); // another's, which is now shared; or no more
@@ -108,8 +113,12 @@ function update(news) {
   region.dataset.owner = news.dataset.owner;
   const focused = document.activeElement?.closest("[data-live]") ? document.activeElement : null;
   merge(region, news);
+  region.dispatchEvent(new Event("updated")); // `player.js` puts into what is new how far one had read
   if (focused && !focused.isConnected) refocus(focused);
 }
+
+/** The HTML an element comes from, but for the keys of its forms: they differ each time and mean nothing. */
+const source = (element) => element.outerHTML.replaceAll(/ name="key" value="[^"]*"/g, "");
 
 /** Makes the keyed children of `old` those of `fresh`, touching only what differs. */
 function merge(old, fresh) {
@@ -119,7 +128,7 @@ function merge(old, fresh) {
     const known = before.get(child.dataset.key);
     before.delete(child.dataset.key);
     const inPlace = known !== undefined && known === place;
-    if (!known) sources.set(child, child.outerHTML);
+    if (!known) sources.set(child, source(child));
     const kept = known ? replace(known, child) : child;
     if (inPlace) place = kept.nextElementSibling;
     else old.insertBefore(kept, place);
@@ -138,13 +147,24 @@ function carryOver(gone) {
   place.closest("details").open = true;
 }
 
+/** What was typed or chosen in a form stays, whatever is said around it. */
+function keepTyped(known, child) {
+  for (const input of child.querySelectorAll("input:not([type=hidden])")) {
+    const same = [...known.querySelectorAll("input")].find((old) => old.name === input.name && (old.value === input.value || old.type === "text"));
+    if (!same) continue;
+    input.checked = same.checked;
+    if (input.type === "text") input.value = same.value;
+  }
+}
+
 function replace(known, child) {
   const lists = "list" in child.dataset && "list" in known.dataset;
   if (lists) merge(known, child);
-  const source = child.outerHTML;
+  const made = source(child);
   const asking = known.classList.contains("asking");
-  if (lists || "keep" in known.dataset || (sources.get(known) === source && !asking)) return known;
-  sources.set(child, source);
+  if (lists || "keep" in known.dataset || (sources.get(known) === made && !asking)) return known;
+  sources.set(child, made);
+  if ("typed" in child.dataset) keepTyped(known, child);
   for (const open of known.querySelectorAll("details[open]")) {
     const same = open.id && child.querySelector(`#${CSS.escape(open.id)}`);
     if (same) same.open = true;
@@ -189,7 +209,7 @@ async function send(form, submitter) {
   const body = new URLSearchParams(new FormData(form, submitter));
   showAsking(form);
   try {
-    await ask(form.action, { method: "POST", body });
+    await ask(form.action, { method: "POST", body }, 1000 * form.dataset.wait || ANSWER_WITHIN);
   } catch {
     connected(false);
     // Whether it arrived is not known: what the next look shows is the truth.
@@ -253,7 +273,7 @@ function comeBack() {
 }
 
 if (region) {
-  for (const child of region.querySelectorAll("[data-key]")) sources.set(child, child.outerHTML);
+  for (const child of region.querySelectorAll("[data-key]")) sources.set(child, source(child));
   const newZone = rememberZone();
   clean();
   listen();

@@ -1,0 +1,306 @@
+"""Gathers what a session's page shows: which screen it is, the track, the present step, earlier runs, what comes next.
+
+Reads through the services and words it with `learning_presentation`; `player` hands the result to the template. What a
+learner may not see before it is checked (answers, feedback, commands) is not in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from markupsafe import Markup
+from starlette.requests import Request
+
+from codehub import markdown
+from codehub.errors import NotFoundError
+from codehub.http import paging
+from codehub.i18n import sessions as sentences
+from codehub.i18n.locales import Locale
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
+from codehub.policy.model import Principal, Resource
+from codehub.sessions.blueprint import Question, Step, share
+from codehub.sessions.blueprints import Lesson
+from codehub.sessions.model import Plan, Run, RunStatus, Session, SessionStatus
+from codehub.web import dashboard_view
+from codehub.web import learning_presentation as presentation
+from codehub.web.attempts import NOTHING, Attempt, Attempts
+from codehub.web.learning_presentation import Screen
+from codehub.web.rendering import locale_for
+from codehub.web.services import Services, services_of
+from codehub.workspaces import service as workspaces
+from codehub.workspaces.model import Phase
+
+PAGE, PAGES = 200, 20  # of a session's runs: what is beyond is in the API
+JUST_NOW = timedelta(minutes=3)  # a run that was active so recently is open on another page
+
+
+@dataclass(frozen=True)
+class ChoiceView:
+    field: str  # the name of its input
+    value: str
+    text: Markup
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class QuestionView:
+    number: int
+    field: str
+    kind: str
+    prompt: Markup
+    choices: Sequence[ChoiceView]
+    typed: str
+    wrong: bool
+    feedback: Markup | None
+
+
+@dataclass(frozen=True)
+class CheckView:
+    """One check of a PRACTICE: as it is announced, or as it went."""
+
+    title: str
+    passed: bool | None  # None: not run yet
+    output: str
+    hint: Markup | None
+    timed_out: bool
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class PracticeView:
+    instructions: Markup
+    checks: Sequence[CheckView]
+    tried: bool
+    card: dashboard_view.Card | None  # of its workspace, if it has one
+    runs: bool
+    files: Sequence[Mapping[str, str]] | None  # None: not put there yet
+    has_files: bool
+
+
+@dataclass(frozen=True)
+class StepView:
+    index: int
+    kind: Step
+    done: bool  # looked at again
+    chunks: Sequence[Markup] = ()
+    questions: Sequence[QuestionView] = ()
+    tried: bool = False
+    practice: PracticeView | None = None
+    encouragement: Markup | None = None
+
+
+@dataclass(frozen=True)
+class RunLine:
+    began: str
+    exactly: str
+    place: str
+    ended: str
+
+
+@dataclass(frozen=True)
+class SessionView:
+    plan: Plan
+    session: Session
+    badge: presentation.Badge
+    due: str
+    late: bool
+    screen: Screen
+    run: Run | None
+    fence: int  # that this page has
+    track: presentation.Track
+    step: StepView | None
+    stopped: str | None  # when the run was last worked on
+    elsewhere: bool  # it is open on another page right now
+    outline: Sequence[tuple[Step, str]]
+    runs: Sequence[RunLine]
+    next: Session | None  # of the plan, after this one
+    encouragement: Markup | None
+    mine: bool
+    may_close: bool
+
+
+def held(request: Request) -> tuple[str, int] | None:
+    """The run that this page has, and by which fence: its address says so, hence each tab has its own."""
+    run, fence = request.query_params.get("run"), request.query_params.get("fence", "")
+    return (run, int(fence)) if run and fence.isdecimal() and len(fence) < 16 else None
+
+
+class Reader:
+    """One request's view of one session."""
+
+    def __init__(self, request: Request, caller: Principal) -> None:
+        self._request = request
+        self.services: Services = services_of(request)
+        self.caller = caller
+        self.locale: Locale = locale_for(request)
+        self.now: datetime = self.services.clock.now()
+        self._attempts = Attempts(self.services.redis)
+
+    async def view(self, id_: str) -> SessionView:
+        services, caller = self.services, self.caller
+        session = await services.sessions.session(caller, id_)
+        plan = await services.sessions.plan(caller, session.plan_id)
+        _, lesson = await services.sessions.lesson(caller, id_)
+        runs = await self.runs(id_)
+        mine = policy.allows(caller, Action.RUN_START, Resource(owner=plan.owner))
+        recovery = timedelta(seconds=services.settings.sessions.recovery_seconds)
+        where = held(self._request)
+        screen, run = presentation.screen(session, runs, where, is_learner=mine, now=self.now, recovery=recovery)
+        today = presentation.today(self.now, self.locale)
+        due, late = presentation.due(session, today, self.locale)
+        at = run.step_index if run else len(lesson.steps) if session.status is SessionStatus.COMPLETED else 0
+        return SessionView(
+            plan=plan,
+            session=session,
+            badge=presentation.badge(session.status, self.locale),
+            due=due,
+            late=late,
+            screen=screen,
+            run=run,
+            fence=where[1] if where else 0,
+            track=presentation.track(lesson.steps, at, self.locale),
+            step=await self._step(lesson, run) if run and screen in {Screen.PLAY, Screen.TAKEN_OVER} else None,
+            stopped=self.locale.time(run.last_activity_at, self.now) if run else None,
+            elsewhere=run is not None and self.now - run.last_activity_at < JUST_NOW,
+            outline=list(self._outline(lesson)),
+            runs=[self._line(line, len(lesson.steps)) for line in runs],
+            next=presentation.next_session([s for s in plan.sessions if s.id != session.id]),
+            encouragement=_html(lesson.blueprint.encouragement),
+            mine=mine,
+            may_close=policy.allows(caller, Action.SESSION_SKIP, Resource(owner=plan.owner)),
+        )
+
+    async def runs(self, session_id: str) -> list[Run]:
+        """All of them, oldest first. The one that runs is as active as its workspace."""
+        found, after = list[Run](), paging.place(None)
+        for _ in range(PAGES):
+            page = await self.services.runs.trail(self.caller, session_id, after=after, limit=PAGE)
+            found += page
+            if len(page) < PAGE:
+                break
+            after = page[-1].started_at, page[-1].id
+        if found and found[-1].status is RunStatus.RUNNING and found[-1].workspace_id:
+            async with self.services.database.connection() as c:
+                at_work = await workspaces.last_activity(c, found[-1].workspace_id)
+            if at_work and at_work > found[-1].last_activity_at:
+                found[-1] = replace(found[-1], last_activity_at=at_work)
+        return found
+
+    def _outline(self, lesson: Lesson) -> Sequence[tuple[Step, str]]:
+        """What awaits the learner, without what is asked."""
+        blueprint, lines = lesson.blueprint, list[tuple[Step, str]]()
+        counts = {
+            Step.LEARN: len(blueprint.learning_content),
+            Step.CHECK: len(blueprint.check_questions),
+            Step.PRACTICE: len(lesson.activity.checks) if lesson.activity else 0,
+        }
+        for kind, n in counts.items():
+            if kind in lesson.steps:
+                lines.append((kind, self.locale.say(f"outline_{kind.lower()}", n=n)))
+        return lines
+
+    def _line(self, run: Run, steps: int) -> RunLine:
+        place = self.locale.say("run_place", n=run.step_index, total=steps)
+        ended = sentences.ended(self.locale, run.end_reason) if run.end_reason else self.locale.say("run_running")
+        began = self.locale.time(run.started_at, self.now)
+        return RunLine(began, self.locale.exact(run.started_at), place, ended)
+
+    # --- the step
+
+    async def _step(self, lesson: Lesson, run: Run) -> StepView | None:
+        """The one to do, or an earlier one that the address asks to look at again."""
+        asked = self._request.query_params.get("step", "")
+        index = int(asked) if asked.isdecimal() and len(asked) < 5 and int(asked) < run.step_index else run.step_index
+        if index >= len(lesson.steps):
+            return None
+        done, kind = index < run.step_index, lesson.steps[index]
+        match kind:
+            case Step.LEARN:
+                k, n = lesson.steps[:index].count(kind), lesson.steps.count(kind)
+                chunks = share(lesson.blueprint.learning_content, n, k)
+                return StepView(index, kind, done, chunks=[_html(chunk) for chunk in chunks])
+            case Step.CHECK:
+                attempt = await self._saved(run, index) if done else await self._attempts.of(run.id, index)
+                questions = [self._question(i, question, attempt) for i, question in enumerate(lesson.questions(index))]
+                return StepView(index, kind, done, questions=questions, tried=attempt.wrong is not None)
+            case Step.PRACTICE:
+                return StepView(index, kind, done, practice=await self._practice(lesson, run, index))
+            case _:
+                return StepView(index, kind, done, encouragement=_html(lesson.blueprint.encouragement))
+
+    async def _saved(self, run: Run, index: int) -> Attempt:
+        found = await self.services.runs.snapshots(self.caller, run.id, after=index - 1, limit=1)
+        if not found or found[0].step_index != index:
+            return NOTHING
+        state: Any = found[0].state
+        answers = state.get("answers") if isinstance(state, dict) else None
+        return Attempt(answers if isinstance(answers, dict) else {})
+
+    def _question(self, i: int, question: Question, attempt: Attempt) -> QuestionView:
+        given = attempt.answers.get(question.id)
+        several = given if isinstance(given, list) else [given]
+        feedback = attempt.feedback.get(question.id)
+        choices = [
+            ChoiceView(field_of(i, j, question), choice.id, _html(choice.text), choice.id in several)
+            for j, choice in enumerate(question.choices)
+        ]
+        return QuestionView(
+            number=i + 1,
+            field=f"q{i}",
+            kind=question.kind,
+            prompt=_html(question.prompt),
+            choices=choices,
+            typed=given if isinstance(given, str) else "",
+            wrong=question.id in (attempt.wrong or ()),
+            feedback=_html(feedback) if feedback else None,
+        )
+
+    async def _practice(self, lesson: Lesson, run: Run, index: int) -> PracticeView:
+        activity = lesson.activity
+        assert activity  # noqa: S101 (a blueprint with a PRACTICE has one)
+        attempt = await self._attempts.of(run.id, index)
+        results = {str(check["id"]): check for check in attempt.checks}
+        card = await self._card(run)
+        return PracticeView(
+            instructions=_html(activity.instructions),
+            checks=[_check(check.title, results.get(check.id)) for check in activity.checks],
+            tried=bool(results),
+            card=card,
+            runs=card is not None and card.w.phase is Phase.RUNNING and not card.w.deleted_at,
+            files=await self._attempts.files(run.id, card.w.id) if card else None,
+            has_files=bool(activity.files),
+        )
+
+    async def _card(self, run: Run) -> dashboard_view.Card | None:
+        if run.workspace_id is None:
+            return None
+        try:
+            w = await self.services.workspaces.get(self.caller, run.workspace_id)
+        except NotFoundError:
+            return None
+        return dashboard_view.Reader(self._request, self.caller).card(w)
+
+
+def field_of(i: int, j: int, question: Question) -> str:
+    """The name of the input of the i-th question's j-th choice. `player` reads it back."""
+    return f"q{i}.{j}" if question.kind == "multiple" else f"q{i}"
+
+
+def _check(title: str, found: Mapping[str, Any] | None) -> CheckView:
+    if found is None:
+        return CheckView(title, None, "", None, timed_out=False, truncated=False)
+    hint = found.get("hint")
+    return CheckView(
+        title,
+        bool(found.get("passed")),
+        str(found.get("output") or "").strip("\n"),
+        _html(str(hint)) if hint else None,
+        timed_out=bool(found.get("timed_out")),
+        truncated=bool(found.get("truncated")),
+    )
+
+
+def _html(text: str, headings_from: int = 3) -> Markup:
+    return Markup(markdown.render(text, headings_from=headings_from))  # noqa: S704 (safe, whatever the text is)
