@@ -106,3 +106,21 @@ async def test_one_person_has_many_sessions_at_once(mina: Learner) -> None:
     assert {status for status, _ in answers} == {201}
     saved = await asyncio.gather(*(mina.complete(run, 0, RIGHT) for _, run in answers))
     assert {status for status, _ in saved} == {200}
+
+
+@pytest.mark.parametrize("path", ["abandon", "activity"])
+async def test_a_step_that_is_saved_at_the_same_moment_is_in_the_answer(
+    mina: Learner, database_url: str, path: str
+) -> None:
+    """What else was asked of the run waits for the step, and then tells the run as it is."""
+    run = await mina.started(await mina.session(CHECK))
+    other = await asyncpg.connect(database_url)
+    async with other.transaction():
+        await other.execute("UPDATE session_runs SET step_index = 1 WHERE id = $1", run["id"])
+        await other.execute("INSERT INTO run_snapshots VALUES ($1, 0, '{\"n\": 1}', '', now())", run["id"])
+        asking = asyncio.create_task(mina.ask("POST", f"/runs/{run['id']}/{path}", {"fence": 1}))
+        await waiting(database_url, 1)
+    status, told = await asking
+    assert (status, told["step_index"], told["step"], told["snapshot"]) == (200, 1, "CHECK", {"n": 1})
+    assert told == await mina.get(f"/runs/{run['id']}")
+    await other.close()

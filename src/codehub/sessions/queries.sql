@@ -234,7 +234,7 @@ SELECT count(*) FROM touched;
 
 -- name: note_activity
 UPDATE session_runs SET last_activity_at = greatest(last_activity_at, $3)
-WHERE id = $1 AND status = 'RUNNING' AND fence = $2
+WHERE id = $1 AND status = 'RUNNING' AND fence = $2 AND step_index = $4
 RETURNING last_activity_at;
 
 -- name: abandon_run
@@ -244,7 +244,7 @@ WITH held AS MATERIALIZED (
 ), ended AS (
     UPDATE session_runs r SET status = 'ABANDONED', ended_at = $3, end_reason = $4, end_note = $5
     FROM held
-    WHERE r.id = $2 AND r.status = 'RUNNING' AND r.fence = $6 AND r.last_activity_at <= $7
+    WHERE r.id = $2 AND r.status = 'RUNNING' AND r.fence = $6 AND r.last_activity_at <= $7 AND r.step_index = $9
     RETURNING r.id
 ), moved AS (
     UPDATE sessions s SET status = 'SCHEDULED', changed_at = $3 FROM ended WHERE s.id = $1

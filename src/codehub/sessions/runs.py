@@ -297,7 +297,7 @@ class Runs:
             for _ in range(TRIES):
                 run, _ = await self._find(c, caller, id_, Action.RUN_WRITE)
                 rules.passed(rules.write(run, fence), run)
-                if moved := await store.note_activity(c, id_, fence, self._clock.now()):
+                if moved := await store.note_activity(c, run, self._clock.now()):
                     return await self._shown(c, replace(run, last_activity_at=moved))
         raise _busy()
 

@@ -240,17 +240,17 @@ async def note_try(c: Connection, run: Run, now: datetime, result: Mapping[str, 
     return bool(await c.fetchval(sql.note_try, run.id, run.fence, run.step_index, now, result))
 
 
-async def note_activity(c: Connection, id_: str, fence: int, at: datetime) -> datetime | None:
+async def note_activity(c: Connection, read: Run, at: datetime) -> datetime | None:
     """None: the run is not as it was read."""
-    moved: datetime | None = await c.fetchval(sql.note_activity, id_, fence, at)
+    moved: datetime | None = await c.fetchval(sql.note_activity, read.id, read.fence, at, read.step_index)
     return moved
 
 
 async def abandon_run(c: Connection, read: Run, ended: Run, *, until: datetime, events: Sequence[Event]) -> bool:
     """False: the run is not as it was read, or was active after `until`."""
     how = (ended.ended_at, ended.end_reason, ended.end_note)
-    done = await c.fetchval(sql.abandon_run, read.session_id, read.id, *how, read.fence, until, _said(events))
-    return bool(done)
+    found = (read.fence, until, _said(events), read.step_index)
+    return bool(await c.fetchval(sql.abandon_run, read.session_id, read.id, *how, *found))
 
 
 async def inactive(c: Connection, before: datetime, limit: int) -> list[Run]:

@@ -39,7 +39,7 @@ class Sweeper:
         async with self._lease.transaction() as c:
             at_work = await workspaces.last_activity(c, run.workspace_id) if run.workspace_id else None
             if at_work and not rules.is_inactive(at_work, now, self._recovery):
-                await store.note_activity(c, run.id, run.fence, at_work)
+                await store.note_activity(c, run, at_work)
                 return False
             policy.require(SWEEPER, Action.RUN_ABANDON)
             ended = rules.abandoned(run, now, EndReason.INACTIVE)
