@@ -216,3 +216,28 @@ async def test_a_full_lab_is_said_and_nothing_is_lost(lab: Lab) -> None:
         refused: Any = await opening.value
         await expect(refused.get_by_text("No more workspaces may run at the moment.")).to_be_visible()
         await expect(refused.get_by_role("button", name="Open the workspace")).to_be_visible()
+
+
+async def test_checks_that_take_long_are_seen_to_be_at_work_whatever_happens_meanwhile(lab: Lab) -> None:
+    async with lab.somebody("slow") as browser:
+        wait = {"id": "go", "title": "It goes", "command": "touch begun; while [ ! -e go ]; do sleep 0.1; done"}
+        activity = {**SESSION["practiceActivity"], "checks": [{**wait, "timeoutSeconds": 60}]}
+        plan = await give_plan(
+            lab, "slow", {**SESSION, "steps": ["PRACTICE", "COMPLETE"], "practiceActivity": activity}
+        )
+        page = await browser.new_page()
+        await begin(page, plan["sessions"][0]["id"])
+        id_ = await open_workspace(page)
+        await expect(page.get_by_text("The files for this session are in your workspace.")).to_be_visible()
+        await page.get_by_role("button", name="Check my work").click()
+        await type_in_terminal(lab, id_, "while [ ! -e begun ]; do sleep 0.05; done")
+        async with page.expect_response(lambda response: "/sessions/" in response.url):
+            await lab.rename(id_, "Another name")  # makes the page look again
+        button = page.locator("#complete")
+        await expect(button).to_contain_text("Checking your work")
+        await button.dispatch_event("click")  # does no harm
+        await type_in_terminal(lab, id_, "touch go")
+        await expect(page.get_by_text("All checks passed.")).to_be_visible()
+        await page.get_by_role("button", name="Log out").click()
+        await expect(page.get_by_text("You are not logged in.")).to_be_visible()
+        assert await page.evaluate("Object.keys(localStorage)") == []

@@ -9,6 +9,7 @@ const WITHOUT_STREAM = 3_000;
 const TOGETHER = 120; // ms: several news in a row make one look
 const ALL_USERS = 2_000; // the same for an admin who watches all users' workspaces
 const ANSWER_WITHIN = 20_000;
+const ELSEWHERE = [1_500, 6_000, 15_000]; // ms after a form opened another tab: what it did there is seen here
 const ONCE = ["at", "problem", "done", "name", "template", "since"]; // what an address says only once
 
 let address = location.href; // the page that is looked at, with what its last form had to say
@@ -34,6 +35,7 @@ async function ask(url, options = {}, within = ANSWER_WITHIN) {
     if (new URL(answer.url).pathname !== location.pathname) return location.assign(answer.url);
     address = answer.url;
     latest += 1; // looks under way do not know of it yet
+    for (const waiting of region.querySelectorAll("[data-sending]")) delete waiting.dataset.sending;
   }
   if (options.method || mine === latest) update(news);
 }
@@ -163,6 +165,7 @@ function replace(known, child) {
   const made = source(child);
   const asking = known.classList.contains("asking");
   if (lists || "keep" in known.dataset || (sources.get(known) === made && !asking)) return known;
+  if ("sending" in known.dataset) return known; // its own answer is on the way, and may take minutes
   sources.set(child, made);
   if ("typed" in child.dataset) keepTyped(known, child);
   for (const open of known.querySelectorAll("details[open]")) {
@@ -208,21 +211,34 @@ function settle(card) {
 async function send(form, submitter) {
   const body = new URLSearchParams(new FormData(form, submitter));
   showAsking(form);
+  if (form.dataset.wait && cardOf(form)) cardOf(form).dataset.sending = "";
   try {
     await ask(form.action, { method: "POST", body }, 1000 * form.dataset.wait || ANSWER_WITHIN);
   } catch {
     connected(false);
     // Whether it arrived is not known: what the next look shows is the truth.
     if (cardOf(form)) settle(cardOf(form));
+    delete cardOf(form)?.dataset.sending;
   }
   plan(TOGETHER);
 }
 
+/** What a session's page remembers in this browser is not for who uses it next. */
+function forgetLearning() {
+  try {
+    for (const key of Object.keys(localStorage)) if (key.startsWith("codehub:run:")) localStorage.removeItem(key);
+  } catch {
+    // Not allowed: then nothing was kept.
+  }
+}
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
+  if (form.getAttribute("action") === "/logout") forgetLearning();
   if (cardOf(form)?.classList.contains("asking")) return event.preventDefault(); // a double click
   if (ended) return event.preventDefault();
   if (!("quiet" in form.dataset)) {
+    if (form.target) for (const delay of ELSEWHERE) setTimeout(plan, delay, 0);
     if (form.dataset.busy) setTimeout(() => showAsking(form)); // after the browser has read the form
     return;
   }

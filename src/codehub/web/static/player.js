@@ -29,6 +29,15 @@ function remember(key, value) {
   }
 }
 
+/** A step that is done: its answers are saved with it. */
+function forget(section) {
+  try {
+    localStorage.removeItem(place(section, "answers"));
+  } catch {
+    // Not allowed.
+  }
+}
+
 function forgetOld() {
   try {
     for (const key of Object.keys(localStorage)) {
@@ -104,6 +113,7 @@ function ready() {
     page(section);
     draft(section);
     if (shown && shown.dataset.key !== section.dataset.key) {
+      forget(shown);
       scrollTo(0, 0);
       section.focus({ preventScroll: true });
     }
