@@ -37,7 +37,7 @@ def platform() -> Iterator[Platform]:
     with a_place() as folder:
         templates = str(write_templates(folder / "templates"))
         environment = {"CODEHUB_TEMPLATES_DIR": templates, "CODEHUB_PORT": port, "CODEHUB_DRAIN_SECONDS": "1"}
-        with running(folder / "data", **environment) as started:
+        with running(folder / "data", first_start=False, **environment) as started:
             yield started
 
 
