@@ -1,6 +1,6 @@
 cat > 05-functions/shop.py <<'EOF'
 def total(price, count):
-    price = 2
+    price = 2000
     count = 3
     return price * count
 
@@ -15,6 +15,6 @@ def receipt_line(name, price, count):
     return f"{name} x {count} = {total(price, count)}"
 
 
-print(receipt_line("사과", 2, 3))
+print(receipt_line("사과", 2000, 3))
 print(delivery_fee(12000))
 EOF

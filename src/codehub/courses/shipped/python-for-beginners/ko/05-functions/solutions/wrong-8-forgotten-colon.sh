@@ -13,6 +13,6 @@ def receipt_line(name, price, count):
     return f"{name} x {count} = {total(price, count)}"
 
 
-print(receipt_line("사과", 2, 3))
+print(receipt_line("사과", 2000, 3))
 print(delivery_fee(12000))
 EOF

@@ -9,4 +9,4 @@ def total(price, count):
 
 
 # 함수를 시험하는 줄은 여기 아래에, 들여 쓰지 말고 쓰세요.
-print(total(2, 3))
+print(total(2000, 3))
