@@ -134,7 +134,7 @@ class Reader:
         mine = {c.key for c in found if c.language == self.locale.language and c.is_shipped}
         offered = [
             c
-            for c in sorted(found, key=lambda c: c.language != self.locale.language)
+            for c in sorted(found, key=lambda c: (c.language != self.locale.language, c.created_at, c.title))
             if c.id not in at_it and not (c.is_shipped and c.language != self.locale.language and c.key in mine)
         ]
         return [self._course(c) for c in offered]

@@ -116,6 +116,9 @@ function ready() {
       forget(shown);
       scrollTo(0, 0);
       section.focus({ preventScroll: true });
+    } else if (shown?.classList.contains("asking")) {
+      // Its form was sent and did not do: what is said of it may be far above the button.
+      setTimeout(() => region.querySelector("[role=alert]")?.scrollIntoView({ block: "center" }));
     }
     shown = section;
   }
