@@ -73,7 +73,7 @@ def look_at(answers: list[tuple[str | None, Told]], run: asyncpg.Record) -> dict
 
 
 @pytest.mark.parametrize(
-    ("count", "processes", "sessions"), [(60, 2, 1), pytest.param(500, 6, 4, marks=pytest.mark.soak)]
+    ("count", "processes", "sessions"), [(60, 2, 1), pytest.param(500, 6, 2, marks=pytest.mark.soak)]
 )
 async def test_many_starts_at_once_from_many_processes_with_connections_cut_give_one_run(
     settings: Settings, tmp_path: pathlib.Path, database_url: str, count: int, processes: int, sessions: int

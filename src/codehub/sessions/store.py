@@ -1,7 +1,7 @@
 """SQL about plans, sessions and runs; rows become frozen dataclasses here. Called by the services of this folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -65,7 +65,8 @@ def _run(record: Row) -> Run:
 
 
 def _said(events: Sequence[Event]) -> list[dict[str, Any]]:
-    return [asdict(event) for event in events]
+    """Not by `asdict`, which copies what is in them: a tenth of what a step costs this process."""
+    return [{"audience": e.audience, "kind": e.kind, "subject": e.subject, "data": e.data} for e in events]
 
 
 # --- plans and sessions
