@@ -15,8 +15,11 @@ COURSES = [(name, language) for name in ("python-for-beginners", "git") for lang
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
-    """Its workspaces have a small server instead of an IDE: what a course needs is the home and the shell."""
-    with lab(CODEHUB_PRACTICE_TEMPLATE="tiny") as started:
+    """Its workspaces have a small server instead of an IDE: what a course needs is the home and the shell.
+
+    Requests wait for checks a shorter time than the tests' client waits for an answer.
+    """
+    with lab(CODEHUB_PRACTICE_TEMPLATE="tiny", CODEHUB_PRACTICE_WAIT_SECONDS="15") as started:
         yield started
 
 
