@@ -242,3 +242,17 @@ async def test_checks_that_take_long_are_seen_to_be_at_work_whatever_happens_mea
         await page.get_by_role("button", name="Log out").click()
         await expect(page.get_by_text("You are not logged in.")).to_be_visible()
         assert await page.evaluate("Object.keys(localStorage)") == []
+
+
+async def test_the_page_says_that_the_learner_is_there(lab: Lab) -> None:
+    async with lab.somebody("there") as browser:
+        plan = await give_plan(lab, "there", CHECK_ONLY)
+        id_ = plan["sessions"][0]["id"]
+        page = await browser.new_page()
+        await page.clock.install()
+        await begin(page, id_)
+        before = (await runs_of(browser, id_))[0]["last_activity_at"]
+        async with page.expect_response(re.compile("/activity$")) as beat:
+            await page.clock.run_for(61_000)
+        assert (await beat.value).status == 200
+        assert (await runs_of(browser, id_))[0]["last_activity_at"] > before

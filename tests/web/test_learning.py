@@ -165,3 +165,36 @@ async def test_shipped_courses_are_offered_first_and_taken_up_once(site: Site, m
     assert "/take" not in await page(mina, "/")
     async with site.browser("jun", **{"Accept-Language": "ko"}) as jun:
         assert "처음 배우는 파이썬" in await page(jun, "/learn")
+
+
+async def test_addresses_that_no_page_of_ours_has_are_read_all_the_same(mina: aiohttp.ClientSession) -> None:
+    id_ = (await plan(mina, CHECK))["sessions"][0]["id"]
+    here = await start(mina, id_)
+    for query in (
+        {"since": "9" * 5000},
+        {"since": "٣"},
+        {"step": "9" * 5000},
+        {"step": "-1"},
+        {"run": "'\"<script>", "fence": "9" * 5000},
+        {"fence": "²"},
+        {"problem": "<script>", "done": "{t}"},
+    ):
+        async with mina.get(f"/sessions/{id_}", params={**here, **query}) as answer:
+            assert answer.status == 200, query
+            assert "<script>" not in await answer.text()
+    for form in ({}, {**here, "index": "9" * 5000}, {**here, "index": "7"}, {**here, "fence": "x"}):
+        status, _, _ = await post(mina, f"/do/sessions/{id_}/complete", **form)
+        assert status in {303, 404}, form
+    await post(mina, f"/do/sessions/{id_}/start", key="\u00e9" * 300, resume_from="x" * 900)
+    assert len(await runs(mina, id_)) == 1
+
+
+async def test_a_course_that_says_much_is_shown_by_its_beginning(site: Site, mina: aiohttp.ClientSession) -> None:
+    sessions = [{"key": "one", "title": "One", "day": 1, "blueprint": LEARN}]
+    about = "\n\n".join(f"Paragraph {n}. {'word ' * 60}" for n in range(100))
+    new = {"title": "Long", "language": "en", "description": about, "sessions": sessions}
+    async with site.admin() as admin, admin.post("/api/v1/courses", json=new) as answer:
+        assert answer.status == 201
+    shown = await page(mina, "/learn")
+    assert "Paragraph 1." in shown
+    assert "Paragraph 90." not in shown

@@ -27,6 +27,7 @@ from codehub.web.services import Services, services_of
 PLANS, PAGES = 100, 10  # of one person: what is beyond is in the API
 OPEN_PLANS = 24  # that are shown with their next session
 COURSES = 200  # that are offered: what is beyond is in the API
+DESCRIBED = 800  # characters of a course's description
 TRAILS, TRAIL = 60, 50  # sessions of a plan whose runs are listed with it, and runs of each
 
 
@@ -45,7 +46,7 @@ class PlanCard:
 @dataclass(frozen=True)
 class CourseCard:
     course: Course
-    description: Markup | None
+    description: Markup  # its beginning; may be empty
     language: str  # its name, where it is not the reader's
     by: str | None  # who wrote it
 
@@ -143,7 +144,7 @@ class Reader:
         other = course.language if course.language != self.locale.language else ""
         return CourseCard(
             course=course,
-            description=Markup(markdown.render(course.description)) if course.description else None,  # noqa: S704 (safe)
+            description=Markup(markdown.render(beginning(course.description or ""))),  # noqa: S704 (safe)
             language=LANGUAGES.get(other, other),
             by=course.author or course.owner,
         )
@@ -182,3 +183,11 @@ class Reader:
     def _run(self, run: Run) -> RunLine:
         ended = sentences.ended(self.locale, run.end_reason) if run.end_reason else self.locale.say("run_running")
         return RunLine(self.locale.time(run.started_at, self.now), self.locale.exact(run.started_at), ended)
+
+
+def beginning(text: str) -> str:
+    """Whole paragraphs of a description, as far as a card has room for them; of one that is longer, its beginning."""
+    if len(text) <= DESCRIBED:
+        return text
+    end = text.rfind("\n\n", 0, DESCRIBED)
+    return text[:end] if end > 0 else text[:DESCRIBED] + " …"

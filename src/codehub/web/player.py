@@ -31,6 +31,7 @@ from codehub.web.services import services_of
 router = APIRouter(include_in_schema=False)
 SHOWN_BY_THE_PAGE = {"RUN_TAKEN_OVER", "CHECK_FAILED", "PRACTICE_FAILED"}
 DONE = {Step.CHECK: "answers", Step.PRACTICE: "checks"}
+LONGEST_NUMBER = 15  # digits
 MARGIN_SECONDS = 15  # that the page waits longer for checks than they may take
 
 
@@ -68,7 +69,7 @@ def _moment(request: Request, since: str) -> str | None:
     """When the run was worked on before: seconds that `start` put into the address."""
     services = services_of(request)
     now = services.clock.now()
-    if not since.isdecimal() or int(since) > now.timestamp():
+    if not since.isdecimal() or len(since) > LONGEST_NUMBER or int(since) > now.timestamp():
         return None
     return locale_for(request).time(now.fromtimestamp(int(since), now.tzinfo), now)
 
@@ -168,9 +169,7 @@ async def _named(request: Request, caller: Principal, session_id: str, form: For
 
 def _number(form: Form, name: str) -> int:
     text = form.get(name, "")
-    if not text.isascii() or not text.isdecimal() or len(text) > 15:
-        return 0
-    return int(text)
+    return int(text) if text.isdecimal() and len(text) <= LONGEST_NUMBER else 0
 
 
 def answers_of(questions: tuple[Question, ...], form: Form) -> dict[str, Any]:
