@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).parent
 TABLES = ["tests/workspaces/test_rules.py"]
 # What the model leaves out (an IDE that dies, a recheck, the bytes themselves) has tests on real servers.
 ON_SERVERS = {
-    "codehub.reconciler": ["tests/reconciler"],
+    "codehub.reconciler": ["tests/reconciler", "tests/coordinator/test_late_leaders.py"],
     "codehub.archives": ["tests/archives/test_service.py", "tests/archives/test_crashes.py"],
 }
 # Small first: most mutants do not get far.

@@ -15,12 +15,20 @@ from codehub.http.access import may, spend_creation
 from codehub.http.problems import documented
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.sessions import view
+from codehub.sessions import blueprint, view
 from codehub.sessions.api import Day
 from codehub.sessions.view import PlanOut
 
 router = APIRouter(prefix="/api/v1", tags=["learning"], responses=documented(400, 401, 403, 503))
 Id = Annotated[str, Path(description="A course's id.", max_length=63, pattern=fields.NO_NUL, examples=["k3jx7q2mzv5d"])]
+Description = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=source.LONGEST_DESCRIPTION,
+        json_schema_extra={"contentMediaType": "text/markdown"},
+    ),
+]
 SMALLEST = {"steps": ["LEARN", "COMPLETE"], "learningContent": ["# Hello"], "encouragement": "Well done"}
 
 
@@ -28,7 +36,11 @@ class CourseSessionIn(fields.Body):
     key: source.Key = Field(examples=["hello"])
     title: str = Field(min_length=1, max_length=200, examples=["Say hello"])
     day: source.Day = Field(examples=[1])
-    blueprint: dict[str, Any] = Field(description="What `GET /api/v1/blueprint-schema` describes.", examples=[SMALLEST])
+    blueprint: dict[str, Any] = Field(
+        json_schema_extra={"x-max-bytes": blueprint.MOST_BYTES},
+        description="What `GET /api/v1/blueprint-schema` describes.",
+        examples=[SMALLEST],
+    )
 
 
 class CourseIn(fields.Body):
@@ -37,7 +49,7 @@ class CourseIn(fields.Body):
     key: source.Key | None = Field(default=None, description="With the language, names it among its owner's courses.")
     title: str = Field(min_length=1, max_length=200, examples=["Python for beginners"])
     language: source.Language = Field(examples=["en"])
-    description: str | None = Field(default=None, min_length=1, max_length=100_000, description="Markdown.")
+    description: Description | None = None
     author: str | None = Field(default=None, min_length=1, max_length=200, description="As it is to be shown.")
     sessions: list[CourseSessionIn] = Field(min_length=1, max_length=source.MOST_SESSIONS)
 

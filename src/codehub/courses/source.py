@@ -17,8 +17,12 @@ from codehub.sessions.blueprint_model import Line, Markdown, Part, whole
 MOST_SESSIONS = 200
 MOST_BYTES = 10 * 1024 * 1024  # of a course as JSON, and of its folder
 MOST_DAYS = 3650
+LONGEST_DESCRIPTION = 20_000  # characters
 KEY = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"
-Key = Annotated[str, Field(strict=True, pattern=KEY, description="Stays the same over versions: a–z, 0–9 and -.")]
+Key = Annotated[
+    str,
+    Field(strict=True, pattern=KEY, max_length=63, description="Stays the same over versions: a–z, 0–9 and -."),
+]
 Day = Annotated[int, Field(strict=True, ge=1, le=MOST_DAYS, description="1: when it starts."), BeforeValidator(whole)]
 Language = Annotated[
     str,
@@ -32,7 +36,7 @@ class Head(Part):
     key: Annotated[Key | None, Field(description="With the language, names it among its owner's courses.")] = None
     title: Line
     language: Language
-    description: Annotated[Markdown | None, Field(description="Markdown.")] = None
+    description: Annotated[Markdown, Field(max_length=LONGEST_DESCRIPTION)] | None = None
     author: Annotated[Line | None, Field(description="As it is to be shown; its owner is another thing.")] = None
 
 
