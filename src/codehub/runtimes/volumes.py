@@ -31,7 +31,7 @@ Uid = Annotated[int, msgspec.Meta(gt=0, lt=2**32 - 1)]
 @dataclass(frozen=True)
 class Meta:
     generation: Name
-    restored_from: Name | None = None
+    restored_from: Annotated[str, msgspec.Meta(pattern=r"\A[!-~]{0,1000}\Z")] | None = None  # "": from a backup
     uid: Uid | None = None  # None: the platform's own user
 
     def dumps(self) -> str:
