@@ -79,16 +79,20 @@ class House:
         async with self.database.connection() as c:
             await c.execute(A_RUN, owner, HASH, workspace, id_)
 
-    async def ask(self, kind: Kind, request: Mapping[str, Any], *, of: str = "w1", workspace: str | None = None) -> str:
-        new = NewTask(ids.new(), kind, of, workspace or of, 0, 1, request)
+    async def ask(
+        self, kind: Kind, request: Mapping[str, Any], *, of: str = "w1", workspace: str | None = None, fence: int = 1
+    ) -> str:
+        new = NewTask(ids.new(), kind, of, workspace or of, 0, fence, request)
         async with self.database.transaction() as c:
             made = await store.add_or_join(c, new, SystemClock().now())
         assert made
         return made
 
-    async def check(self, *commands: str, seconds: float = 10, of: str = "w1", workspace: str | None = None) -> str:
+    async def check(
+        self, *commands: str, seconds: float = 10, of: str = "w1", workspace: str | None = None, fence: int = 1
+    ) -> str:
         checks = [{"id": f"c{n}", "command": command, "seconds": seconds} for n, command in enumerate(commands)]
-        return await self.ask(Kind.CHECKS, {"checks": checks}, of=of, workspace=workspace)
+        return await self.ask(Kind.CHECKS, {"checks": checks}, of=of, workspace=workspace, fence=fence)
 
     async def put(self, files: Mapping[str, str], *, of: str = "w1") -> str:
         return await self.ask(Kind.FILES, {"files": dict(files)}, of=of)

@@ -11,7 +11,7 @@ from typing import Any
 
 from codehub import ids, names
 from codehub.clock import Clock
-from codehub.db import Database
+from codehub.db import Connection, Database
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, System, system
@@ -25,7 +25,6 @@ from codehub.sessions.model import CheckResult, Run
 from codehub.sessions.practice_results import PracticeResults
 from codehub.sessions.practice_runner import Outcome, Result
 from codehub.sessions.practice_store import Kind, NewTask
-from codehub.sessions.rules import Verdict
 from codehub.settings import PracticeConfig
 from codehub.workspaces.admission import Refused, admitted
 from codehub.workspaces.model import Desired, Health, Phase, Workspace
@@ -137,8 +136,7 @@ class Practice:
         """In the run, as it was read: a run that was taken over or ended meanwhile is not written."""
         async with self._database.connection() as c:
             if await c.fetchval(tasks.sql.set_workspace, run.id, run.fence, w.id) is None:
-                now = await store.find_run(c, run.id)
-                rules.passed(rules.write(now[0], run.fence) if now else Verdict.NOT_RUNNING, run)
+                await _still_held(c, run)
 
     async def _deliver(self, run: Run, w: Workspace, activity: Activity) -> tuple[StarterFile, ...] | None:
         if not activity.files:
@@ -188,8 +186,18 @@ class Practice:
                 )
             async with self._database.connection() as c:
                 await c.execute(tasks.sql.take, task, self._clock.now())
+                if result["outcome"] == Outcome.SUPERSEDED:
+                    await _still_held(c, run)
             return result
         raise _too_many()
+
+
+async def _still_held(c: Connection, run: Run) -> None:
+    """Refuse what was asked for by a page that does not have this run any more."""
+    now = await store.find_run(c, run.id)
+    if now is None:
+        raise no_run(run.id)
+    rules.passed(rules.write(now[0], run.fence), now[0])
 
 
 def _succeeded(result: Result) -> Result:

@@ -1,3 +1,20 @@
+-- name: lock_owner
+-- Tasks of one person are added one after the other, so that they can be counted.
+SELECT u.id FROM workspaces w JOIN users u ON u.id = w.owner_id WHERE w.id = $1 FOR NO KEY UPDATE OF u;
+
+-- name: supersede
+-- What the same run asked for before it was taken over, or at an earlier step, and has not begun.
+UPDATE practice_tasks SET status = 'DONE', result = $5, ended_at = $6, request = '{}'
+WHERE id IN (
+    SELECT id FROM practice_tasks
+    WHERE run_id = $1 AND kind = $2 AND status = 'WAITING' AND (fence, step_index) < ($3, $4)
+    FOR UPDATE SKIP LOCKED  -- being claimed this moment
+)
+RETURNING id;
+
+-- name: waiting_of
+SELECT count(*) FROM practice_tasks WHERE owner_id = $1 AND status = 'WAITING';
+
 -- name: add_task
 -- Nothing is returned when the same is under way.
 INSERT INTO practice_tasks (id, kind, run_id, workspace_id, owner_id, step_index, fence, request, created_at)
@@ -36,21 +53,31 @@ UPDATE practice_tasks SET status = 'DONE', result = $3, ended_at = $2, request =
 WHERE status = 'WAITING' AND attempts >= $1
 RETURNING kind;
 
+-- name: drop_outdated
+-- What nobody waits for any more: its run has ended, or was taken over.
+UPDATE practice_tasks t SET status = 'DONE', result = $2, ended_at = $1, request = '{}'
+FROM session_runs r
+WHERE r.id = t.run_id AND t.status = 'WAITING' AND (r.status <> 'RUNNING' OR r.fence <> t.fence)
+RETURNING t.kind;
+
 -- name: claim
--- The oldest first; of each person one of a kind at a time, and in each workspace one. How many in all, the caller knows.
--- Only where we can see its files.
-WITH next AS (
-    SELECT t.id, w.template FROM practice_tasks t JOIN workspaces w ON w.id = t.workspace_id
+-- In turns: first the person whose last turn is longest ago; of what they asked for, the oldest. Of each person one of a
+-- kind at a time, and in each workspace one. How many in all, the caller knows. Only where we can see its files.
+WITH turns AS (
+    SELECT owner_id, max(started_at) AS last FROM practice_tasks WHERE kind = $1 GROUP BY owner_id
+), next AS (
+    SELECT t.id, w.template FROM practice_tasks t
+        JOIN workspaces w ON w.id = t.workspace_id JOIN turns ON turns.owner_id = t.owner_id
     WHERE t.status = 'WAITING' AND t.kind = $1 AND coalesce(w.node, $3) = $3
       AND NOT EXISTS (
           SELECT FROM practice_tasks o
           WHERE o.owner_id = t.owner_id AND (o.kind = t.kind OR o.workspace_id = t.workspace_id) AND o.id <> t.id
             AND (o.status = 'RUNNING' OR (o.status = 'WAITING' AND (o.created_at, o.id) < (t.created_at, t.id)))
       )
-    ORDER BY t.created_at, t.id LIMIT $2
+    ORDER BY turns.last NULLS FIRST, t.created_at, t.id LIMIT $2
 )
 UPDATE practice_tasks t SET status = 'RUNNING', epoch = $4, attempts = attempts + 1, started_at = $5
-FROM next WHERE t.id = next.id
+FROM next WHERE t.id = next.id AND t.status = 'WAITING'  -- still: it may have been superseded meanwhile
 RETURNING t.id, t.kind, t.workspace_id, next.template, t.request, t.created_at;
 
 -- name: waiting

@@ -1,7 +1,7 @@
 """The coordinator's part of a PRACTICE: claims tasks, runs them in their workspaces, and saves how they ended.
 
 A loop: `wiring.coordinator` makes it, the driver ticks it on a notification (`codehub_practice`) or a period. So many
-at a time, by kind; of each person one, the oldest first. Every save goes through the lease, on the epoch that claimed:
+at a time, by kind; of each person one, in turns. Every save goes through the lease, on the epoch that claimed:
 what a former leader has run is run again by the next one, and only one of them is believed.
 """
 
@@ -19,7 +19,7 @@ from codehub.runtimes import limits
 from codehub.runtimes.base import Runtime
 from codehub.sessions import practice_runner as runner
 from codehub.sessions import practice_store as store
-from codehub.sessions.practice_runner import Check, Files, Result
+from codehub.sessions.practice_runner import Check, Files, Outcome, Result
 from codehub.sessions.practice_store import Kind, Task, sql
 from codehub.settings import PracticeConfig, ShareConfig
 from codehub.templates.loader import Templates
@@ -72,7 +72,8 @@ class PracticeLoop:
         async with self._lease.transaction() as c:
             back = await c.fetch(sql.put_back, self._lease.epoch, list(self._under_way))
             gave_up = await c.fetch(sql.give_up, MOST_ATTEMPTS, now, runner.failed(GAVE_UP))
-            if gave_up:
+            dropped = await c.fetch(sql.drop_outdated, now, runner.superseded())
+            if gave_up or dropped:
                 await c.execute(sql.say_done)
             claimed: list[Task] = []
             for kind in Kind:
@@ -81,6 +82,8 @@ class PracticeLoop:
             waiting = await c.fetchval(sql.waiting)
         for row in gave_up:
             metrics.PRACTICE_TASKS.labels(row["kind"], "gave_up").inc()
+        for row in dropped:
+            metrics.PRACTICE_TASKS.labels(row["kind"], Outcome.SUPERSEDED).inc()
         for task in claimed:
             self._spawn(task)
         return Tick({"begun": len(claimed), "put_back": len(back), "waiting": waiting, "running": len(self._under_way)})

@@ -26,6 +26,7 @@ class Outcome(StrEnum):
     NOT_RUNNING = "not_running"  # the workspace
     HOME_FULL = "home_full"
     REFUSED = "refused"  # something in the home is in the way
+    SUPERSEDED = "superseded"  # not begun: its run has ended or was taken over
     FAILED = "failed"  # for a reason of ours: the same again may work
 
 
@@ -51,6 +52,10 @@ class Files:
 
 def failed(detail: str) -> Result:
     return {"outcome": Outcome.FAILED, "detail": detail}
+
+
+def superseded() -> Result:
+    return {"outcome": Outcome.SUPERSEDED}
 
 
 async def put_files(runtime: Runtime, workspace_id: str, files: Files) -> Result:

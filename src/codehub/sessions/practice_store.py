@@ -7,9 +7,13 @@ from enum import StrEnum
 from typing import Any
 
 from codehub.db import Connection, Queries, rows
+from codehub.sessions.errors import PracticeBusyError
+from codehub.sessions.practice_runner import superseded
 
 sql = Queries("codehub.sessions", "practice.sql")
 LEFT_SECONDS = 60.0  # that a result waits for a request that was told to ask again; later, things may have changed
+MOST_WAITING = 8  # of one person: a page of theirs waits for one, so that more are left over from pages closed since
+BUSY_SECONDS = 10
 CHANNEL, DONE_CHANNEL = "codehub_practice", "codehub_practice_done"
 
 
@@ -47,13 +51,23 @@ async def add_or_join(c: Connection, new: NewTask, now: datetime) -> str | None:
     left: str | None = await c.fetchval(sql.not_taken, *same, now - timedelta(seconds=LEFT_SECONDS))
     if left:
         return left
+    owner: str | None = await c.fetchval(sql.lock_owner, new.workspace_id)
+    under_way: str | None = await c.fetchval(sql.under_way, *same)
+    if owner is None or under_way:
+        return under_way
+    order = (new.run_id, new.kind, new.fence, new.step_index)
+    if await c.fetch(sql.supersede, *order, superseded(), now):
+        await c.execute(sql.say_done)
+    if await c.fetchval(sql.waiting_of, owner) >= MOST_WAITING:
+        raise PracticeBusyError(
+            f"{MOST_WAITING} of your requests wait for their turn already: ask again when one has ended",
+            retry_after=BUSY_SECONDS,
+        )
     made: str | None = await c.fetchval(
         sql.add_task,
         *(new.id, new.kind, new.run_id, new.workspace_id, new.step_index, new.fence, dict(new.request), now),
     )
-    if made is None:
-        made = await c.fetchval(sql.under_way, *same)
-    else:
+    if made:
         await c.execute(sql.wake_coordinator)
     return made
 
