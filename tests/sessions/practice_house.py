@@ -27,7 +27,7 @@ HASH = "0" * 64
 SMALL = Template("small", "Small", limits=ResourceLimits(disk_mb=4))
 A_RUN = """
 WITH u AS (INSERT INTO users (id, name, role, created_at) VALUES ($1, $1, 'learner', now()) ON CONFLICT DO NOTHING),
-     b AS (INSERT INTO blueprints VALUES ($2, '{}', now()) ON CONFLICT DO NOTHING),
+     b AS (INSERT INTO blueprints VALUES ($2, '{}', now(), $2) ON CONFLICT DO NOTHING),
      w AS (INSERT INTO workspaces (id, name, template, owner_id, created_at, updated_at, phase_changed_at,
                                    last_access_at, desired_state, desired_by, desired_at, observed_status)
            VALUES ($3, 'lab', 'small', $1, now(), now(), now(), now(), 'RUNNING', 'session', now(), 'RUNNING')

@@ -23,7 +23,7 @@ RUN_TABLE = {"RUNNING": {"COMPLETED", "ABANDONED"}, "COMPLETED": set(), "ABANDON
 
 
 def a_session(status: SessionStatus) -> Session:
-    return Session("s", "p", 0, "1", "One", date(2026, 3, 2), "hash", status, NOW, None)
+    return Session("s", "p", 0, "1", "One", date(2026, 3, 2), "hash", status, NOW, None, "view")
 
 
 def a_run(status: RunStatus = RunStatus.RUNNING, id_: str = "r", step: int = 1, fence: int = 2) -> Run:

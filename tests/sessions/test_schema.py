@@ -12,7 +12,7 @@ INSERT INTO users (id, name, role, created_at) VALUES ('u1', 'mina', 'learner', 
 INSERT INTO workspaces (id, name, template, owner_id, created_at, updated_at, phase_changed_at, last_access_at,
                         desired_state, desired_by, desired_at)
     VALUES ('w1', 'w', 't', 'u1', now(), now(), now(), now(), 'STANDBY', 'user', now());
-INSERT INTO blueprints (hash, body, created_at) VALUES ('{HASH}', '{{}}', now());
+INSERT INTO blueprints (hash, body, created_at, view_hash) VALUES ('{HASH}', '{{}}', now(), '{HASH}');
 INSERT INTO plans (id, owner_id, title, created_by, created_at) VALUES ('p1', 'u1', 'Plan', 'u1', now());
 INSERT INTO sessions (id, plan_id, position, key, title, scheduled_for_date, blueprint_hash, changed_at)
     VALUES ('s1', 'p1', 0, '1', 'One', '2026-03-02', '{HASH}', now());

@@ -15,7 +15,7 @@ from codehub.web.learning_presentation import Screen
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 DAY = timedelta(days=1)
 ENGLISH, KOREAN = (Locale(language, UTC, texts.TEXTS[language]) for language in ("en", "ko"))
-SESSION = Session("s", "p", 0, "1", "Loops", NOW.date(), "h", SessionStatus.SCHEDULED, NOW, None)
+SESSION = Session("s", "p", 0, "1", "Loops", NOW.date(), "h", SessionStatus.SCHEDULED, NOW, None, "v")
 GOING = replace(SESSION, status=SessionStatus.IN_PROGRESS)
 RUN = Run(
     *("r", "s", "p", "mina", "m", RunStatus.RUNNING, 1, 3, "h", None, None, NOW, NOW, None, None, None),

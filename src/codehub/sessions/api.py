@@ -117,10 +117,10 @@ async def get_blueprint(
     if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
 ) -> Response:
     """What is learnt in it: no answers, no feedback, no commands of checks. It never changes once a run has begun."""
-    hash_, lesson = await _service(request).lesson(caller, id)
-    tag = f'W/"{hash_}"'  # weak, because the answer may be compressed
+    lesson = await _service(request).lesson(caller, id)
+    tag = f'W/"{lesson.view_hash}"'  # weak, because the answer may be compressed
     headers = {"etag": tag, "cache-control": "private, no-cache"}
-    if _names(if_none_match or "", hash_):
+    if _names(if_none_match or "", lesson.view_hash):
         return Response(status_code=304, headers=headers)
     return Response(lesson.learners_view, headers=headers, media_type="application/json")
 

@@ -70,6 +70,15 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def view_digest(blueprint: Blueprint) -> str:
+    """What learners are told as its hash: of nothing but what they see.
+
+    The digest of the whole would let them try answers until it is the same: on their own machine, and if there were a
+    key in it, by making plans of their own with each answer.
+    """
+    return digest(_text(learners_view(blueprint)))
+
+
 def learners_view(blueprint: Blueprint) -> dict[str, Any]:
     """What a learner may get: no answers, no feedback, no commands and hints of checks."""
     shown: dict[str, Any] = blueprint.model_dump(mode="json", by_alias=True)

@@ -18,6 +18,7 @@ class Lesson:
     blueprint: Blueprint
     steps: tuple[Step, ...]
     learners_view: str  # JSON
+    view_hash: str
 
     def questions(self, index: int) -> tuple[Question, ...]:
         """Of the CHECK at this step."""
@@ -36,14 +37,14 @@ class Blueprints:
     async def get(self, c: Connection, hash_: str) -> Lesson:
         found = self._kept.get(hash_)
         if found is None:
-            found = self._kept[hash_] = _lesson(await store.blueprint(c, hash_))
+            found = self._kept[hash_] = _lesson(*await store.blueprint(c, hash_))
             if len(self._kept) > MOST:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(hash_)
         return found
 
 
-def _lesson(body: str) -> Lesson:
+def _lesson(body: str, view_hash: str) -> Lesson:
     parsed = blueprint.parse(json.loads(body))
     view = json.dumps(blueprint.learners_view(parsed), ensure_ascii=False, separators=(",", ":"))
-    return Lesson(parsed, tuple(parsed.steps), view)
+    return Lesson(parsed, tuple(parsed.steps), view, view_hash)

@@ -41,6 +41,7 @@ class Session:
     status: SessionStatus
     changed_at: datetime
     run_id: str | None  # of its running run
+    view_hash: str  # of what its learner sees of the blueprint; the only one that is shown
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Run:
     end_reason: EndReason | None
     end_note: str | None
     snapshot: Any = None  # the state of the last step that was completed
+    view_hash: str | None = None  # as of a session; None where nothing asks for it
     step: str | None = None  # the kind of the step to be done next; None after the last, and where nothing asks for it
 
     @property

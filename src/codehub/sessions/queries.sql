@@ -2,10 +2,10 @@
 -- step) or changes nothing. Whatever locks several rows does so in this order: the key, the session, the run.
 
 -- name: add_blueprint
-INSERT INTO blueprints (hash, body, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING;
+INSERT INTO blueprints (hash, body, view_hash, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING;
 
 -- name: blueprint
-SELECT body FROM blueprints WHERE hash = $1;
+SELECT body, view_hash FROM blueprints WHERE hash = $1;
 
 -- name: active_user
 SELECT id FROM users WHERE name = $1 AND deactivated_at IS NULL;
@@ -45,15 +45,18 @@ SELECT plan_id, status, count(*) AS sessions FROM sessions WHERE plan_id = ANY (
 
 -- name: sessions_of
 SELECT s.id, s.plan_id, s.position, s.key, s.title, s.scheduled_for_date, s.blueprint_hash, s.status, s.changed_at,
-       r.id AS run_id
-FROM sessions s LEFT JOIN session_runs r ON r.session_id = s.id AND r.status = 'RUNNING'
+       r.id AS run_id, b.view_hash
+FROM sessions s
+JOIN blueprints b ON b.hash = s.blueprint_hash
+LEFT JOIN session_runs r ON r.session_id = s.id AND r.status = 'RUNNING'
 WHERE s.plan_id = $1
 ORDER BY s.position;
 
 -- name: session
 SELECT s.id, s.plan_id, s.position, s.key, s.title, s.scheduled_for_date, s.blueprint_hash, s.status, s.changed_at,
-       r.id AS run_id, u.name AS owner, p.owner_id
+       r.id AS run_id, b.view_hash, u.name AS owner, p.owner_id
 FROM sessions s
+JOIN blueprints b ON b.hash = s.blueprint_hash
 JOIN plans p ON p.id = s.plan_id
 JOIN users u ON u.id = p.owner_id
 LEFT JOIN session_runs r ON r.session_id = s.id AND r.status = 'RUNNING'
@@ -77,7 +80,7 @@ FROM jsonb_to_recordset($5) AS e (audience text, kind text, subject text, data j
 -- Everything that a start is decided from, in one snapshot. One row, whatever exists of it.
 SELECT i.fingerprint, i.status AS answer_status, i.body, i.created_at AS answered_at,
        s.id, s.plan_id, s.position, s.key, s.title, s.scheduled_for_date, s.blueprint_hash, s.status, s.changed_at,
-       u.name AS owner, p.owner_id,
+       b.view_hash, u.name AS owner, p.owner_id,
        r.id AS run_id, r.status AS run_status, r.step_index AS run_step_index, r.fence AS run_fence,
        r.blueprint_hash AS run_blueprint_hash, r.predecessor_id AS run_predecessor_id, r.workspace_id AS run_workspace_id,
        r.started_at AS run_started_at, r.last_activity_at AS run_last_activity_at, rk.state AS run_snapshot,
@@ -88,6 +91,7 @@ SELECT i.fingerprint, i.status AS answer_status, i.body, i.created_at AS answere
 FROM (VALUES (1)) AS always
 LEFT JOIN idempotency_keys i ON i.principal = $3 AND i.key = $4
 LEFT JOIN sessions s ON s.id = $1
+LEFT JOIN blueprints b ON b.hash = s.blueprint_hash
 LEFT JOIN plans p ON p.id = s.plan_id
 LEFT JOIN users u ON u.id = p.owner_id
 LEFT JOIN session_runs r ON r.session_id = $1 AND r.status = 'RUNNING'

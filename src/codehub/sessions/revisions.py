@@ -42,7 +42,8 @@ async def keep(c: Connection, now: datetime, blueprints: Sequence[Blueprint]) ->
     """Their hashes."""
     texts = [blueprint.canonical(one) for one in blueprints]
     hashes = [blueprint.digest(text) for text in texts]
-    await c.execute(sql.keep_blueprints, hashes, texts, now)
+    views = [blueprint.view_digest(one) for one in blueprints]
+    await c.execute(sql.keep_blueprints, hashes, texts, views, now)
     return hashes
 
 

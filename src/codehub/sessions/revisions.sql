@@ -2,8 +2,8 @@
 -- its place in the list; what has ended stays as it is.
 
 -- name: keep_blueprints
-INSERT INTO blueprints (hash, body, created_at)
-SELECT hash, body, $3 FROM unnest($1::text[], $2::text[]) AS b (hash, body)
+INSERT INTO blueprints (hash, body, view_hash, created_at)
+SELECT hash, body, view_hash, $4 FROM unnest($1::text[], $2::text[], $3::text[]) AS b (hash, body, view_hash)
 ORDER BY hash
 ON CONFLICT DO NOTHING;
 

@@ -197,7 +197,7 @@ class Runs:
         return max(own, await workspaces.last_activity(c, run.workspace_id) or own)
 
     async def _recover(self, c: Connection, read: Run, lesson: Lesson, key: Key | None, now: datetime) -> Answer | None:
-        run = replace(read, fence=read.fence + 1, last_activity_at=now, step=_kind(lesson, read.step_index))
+        run = _shown(replace(read, fence=read.fence + 1, last_activity_at=now), lesson)
         body = view.run_json(run)
         done = await store.recover_run(c, read, now, key, body, [news.run_updated(run)], self._wait)
         return Answer(200, body) if done else None
@@ -224,8 +224,8 @@ class Runs:
             end_reason=None,
             end_note=None,
             snapshot=old.snapshot if old else None,
-            step=_kind(lesson, index),
         )
+        run = _shown(run, lesson)
         body, told = view.run_json(run), news.both(run, SessionStatus.IN_PROGRESS)
         done = await store.create_run(c, run, old.id if old else None, key, body, told, self._wait)
         return Answer(201, body) if done else None
@@ -274,13 +274,8 @@ class Runs:
                 raise error
             return None
         last = read.step_index + 1 == len(lesson.steps)
-        saved = replace(
-            read,
-            step_index=read.step_index + 1,
-            step=_kind(lesson, read.step_index + 1),
-            snapshot=state,
-            last_activity_at=now,
-        )
+        saved = replace(read, step_index=read.step_index + 1, snapshot=state, last_activity_at=now)
+        saved = _shown(saved, lesson)
         if last:
             saved = rules.completed(saved, now)
         told = news.both(saved, SessionStatus.COMPLETED) if last else [news.run_updated(saved)]
@@ -329,11 +324,14 @@ class Runs:
         return found
 
     async def _shown(self, c: Connection, run: Run) -> Run:
-        return replace(run, step=_kind(await self._blueprints.get(c, run.blueprint_hash), run.step_index))
+        return _shown(run, await self._blueprints.get(c, run.blueprint_hash))
 
 
-def _kind(lesson: Lesson, index: int) -> str | None:
-    return lesson.steps[index].value if index < len(lesson.steps) else None
+def _shown(run: Run, lesson: Lesson) -> Run:
+    """With what is told of its blueprint."""
+    steps = lesson.steps
+    step = steps[run.step_index].value if run.step_index < len(steps) else None
+    return replace(run, step=step, view_hash=lesson.view_hash)
 
 
 def _refused(refusal: Refusal, found: StartView) -> CodeHubError:

@@ -124,16 +124,17 @@ class Sessions:
     async def _add_sessions(self, c: Connection, plan_id: str, new: Sequence[NewSession], now: datetime) -> None:
         texts = [blueprint.canonical(session.blueprint) for session in new]
         hashes = [blueprint.digest(text) for text in texts]
-        for hash_, text in sorted(
-            dict(zip(hashes, texts, strict=True)).items()
-        ):  # in one order: none waits in a circle
-            await store.add_blueprint(c, hash_, text, now)
+        views = [blueprint.view_digest(session.blueprint) for session in new]
+        # In one order: none waits in a circle.
+        for hash_, text, view in sorted(set(zip(hashes, texts, views, strict=True))):
+            await store.add_blueprint(c, hash_, text, view, now)
         made = [
             Session(
                 *(ids.new(), plan_id, position, session.key or str(position + 1), session.title),
                 *(session.scheduled_for_date, hash_, SessionStatus.SCHEDULED, now, None),
+                view_hash=view,
             )
-            for position, (session, hash_) in enumerate(zip(new, hashes, strict=True))
+            for position, (session, hash_, view) in enumerate(zip(new, hashes, views, strict=True))
         ]
         await store.add_sessions(c, plan_id, now, made)
 
@@ -158,11 +159,11 @@ class Sessions:
         async with self._database.connection() as c:
             return (await self._owned(c, caller, id_, Action.SESSION_SEE)).session
 
-    async def lesson(self, caller: Principal, id_: str) -> tuple[str, Lesson]:
-        """What is learnt in it, and the hash of that. Its runs have the same: with the first, it stays as it is."""
+    async def lesson(self, caller: Principal, id_: str) -> Lesson:
+        """What is learnt in it. Its runs have the same: with the first, it stays as it is."""
         async with self._database.connection() as c:
             found = (await self._owned(c, caller, id_, Action.SESSION_SEE)).session
-            return found.blueprint_hash, await self._blueprints.get(c, found.blueprint_hash)
+            return await self._blueprints.get(c, found.blueprint_hash)
 
     async def skip(self, caller: Principal, id_: str) -> Session:
         return await self._close(caller, id_, SessionStatus.SKIPPED)

@@ -25,7 +25,7 @@ sql = Queries("codehub.sessions")
 After = tuple[datetime, str]
 SESSION_FIELDS = (
     *("id", "plan_id", "position", "key", "title", "scheduled_for_date", "blueprint_hash", "changed_at"),
-    "run_id",
+    *("run_id", "view_hash"),
 )
 RUNNING_FIELDS = (
     *("id", "step_index", "fence", "blueprint_hash", "predecessor_id", "workspace_id", "started_at"),
@@ -72,13 +72,15 @@ def _said(events: Sequence[Event]) -> list[dict[str, Any]]:
 # --- plans and sessions
 
 
-async def add_blueprint(c: Connection, hash_: str, body: str, now: datetime) -> None:
-    await c.execute(sql.add_blueprint, hash_, body, now)
+async def add_blueprint(c: Connection, hash_: str, body: str, view_hash: str, now: datetime) -> None:
+    await c.execute(sql.add_blueprint, hash_, body, view_hash, now)
 
 
-async def blueprint(c: Connection, hash_: str) -> str:
-    body: str = await c.fetchval(sql.blueprint, hash_)
-    return body
+async def blueprint(c: Connection, hash_: str) -> tuple[str, str]:
+    """Its body, and the hash of what learners see of it."""
+    found = await c.fetchrow(sql.blueprint, hash_)
+    assert found  # noqa: S101 (none is ever removed)
+    return found["body"], found["view_hash"]
 
 
 async def add_sessions(c: Connection, plan_id: str, now: datetime, sessions: Sequence[Session]) -> None:

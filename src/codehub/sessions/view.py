@@ -23,7 +23,7 @@ class SessionOut(BaseModel):
     scheduled_for_date: date
     status: SessionStatus
     changed_at: datetime = Field(description="Of the status.")
-    blueprint_hash: str
+    blueprint_hash: str = Field(description="Of what its learner sees of the blueprint.")
     run_id: str | None = Field(description="Of its running run.")
 
 
@@ -53,7 +53,7 @@ class RunSummary(BaseModel):
     fence: int = Field(description="Send it with every write. A start by another client makes it higher.")
     is_recovery: bool = Field(description="Was it taken up again since it began?")
     predecessor_id: str | None = Field(description="The run it goes on from, else the one before it.")
-    blueprint_hash: str
+    blueprint_hash: str = Field(description="Of what its learner sees of the blueprint.")
     workspace_id: str | None
     started_at: datetime
     last_activity_at: datetime
@@ -82,7 +82,7 @@ class SnapshotOut(BaseModel):
 
 
 def show_session(session: Session) -> SessionOut:
-    return SessionOut(**asdict(session))
+    return SessionOut(**{**asdict(session), "blueprint_hash": session.view_hash})
 
 
 def summary(plan: Plan) -> dict[str, Any]:
@@ -109,7 +109,8 @@ def run_json(run: Run) -> str:
 
 def _fields(run: Run) -> dict[str, Any]:
     fields = {name: getattr(run, name) for name in RunSummary.model_fields if hasattr(run, name)}
-    return {**fields, "completed_at": run.ended_at if run.status is RunStatus.COMPLETED else None}
+    completed_at = run.ended_at if run.status is RunStatus.COMPLETED else None
+    return {**fields, "blueprint_hash": run.view_hash, "completed_at": completed_at}
 
 
 def _plain(value: object) -> object:

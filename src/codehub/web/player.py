@@ -119,7 +119,7 @@ async def complete(
     """
     services = services_of(request)
     run, fence, index = await _named(request, caller, id, form)
-    _, lesson = await services.sessions.lesson(caller, id)
+    lesson = await services.sessions.lesson(caller, id)
     kind = lesson.steps[index] if index < len(lesson.steps) else None
     answers = answers_of(lesson.questions(index), form) if kind is Step.CHECK else {}
     attempts, page = Attempts(services.redis), _here(id, run.id, fence)

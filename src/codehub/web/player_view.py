@@ -142,7 +142,7 @@ class Reader:
         services, caller = self.services, self.caller
         session = await services.sessions.session(caller, id_)
         plan = await services.sessions.plan(caller, session.plan_id)
-        _, lesson = await services.sessions.lesson(caller, id_)
+        lesson = await services.sessions.lesson(caller, id_)
         runs = await self.runs(id_)
         mine = policy.allows(caller, Action.RUN_START, Resource(owner=plan.owner))
         recovery = timedelta(seconds=services.settings.sessions.recovery_seconds)

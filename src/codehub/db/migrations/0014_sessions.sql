@@ -4,7 +4,8 @@
 CREATE TABLE blueprints (
     hash text PRIMARY KEY CHECK (hash ~ '^[0-9a-f]{64}$'),
     body text NOT NULL,
-    created_at timestamptz NOT NULL
+    created_at timestamptz NOT NULL,
+    view_hash text NOT NULL CHECK (view_hash ~ '^[0-9a-f]{64}$')  -- of what learners see of it: the other is no one's to know
 );
 
 CREATE TABLE plans (
