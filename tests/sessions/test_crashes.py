@@ -108,7 +108,7 @@ async def test_always_save_snapshot_a_crash_at_any_point_leaves_step_and_snapsho
 
         broken = await stage.broken_at(point, answered=answered, act=act)
         found = await stage.services.runs.get(stage.mina, run.id)
-        saved = await stage.services.runs.snapshots(stage.mina, run.id, after=-1, limit=10)
+        saved, _ = await stage.services.runs.snapshots(stage.mina, run.id, after=-1, limit=10)
         assert [s.step_index for s in saved] == list(range(found.step_index))
         assert found.snapshot == saved[-1].state
         seen.add(found.step_index)
@@ -137,7 +137,7 @@ async def test_a_crash_at_any_point_of_the_last_step_completes_run_and_session_o
 
         broken = await stage.broken_at(point, answered=answered, act=act)
         found = await stage.services.runs.get(stage.mina, run.id)
-        saved = await stage.services.runs.snapshots(stage.mina, run.id, after=-1, limit=10)
+        saved, _ = await stage.services.runs.snapshots(stage.mina, run.id, after=-1, limit=10)
         session = await stage.services.sessions.session(stage.mina, run.session_id)
         seen.add((found.status, session.status, len(saved)))
         again = await stage.services.runs.complete_step(stage.mina, run.id, 2, 1, {})

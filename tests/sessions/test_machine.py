@@ -172,7 +172,7 @@ class Sending:
         async with self.stage.straight.database.connection() as c:
             row = await c.fetchrow(LOOK, ids, self.prefix, oldest, self.event)
         assert row
-        found = {id_: (status, runs or []) for id_, status, runs in json.loads(row["sessions"])}
+        found = {id_: (status, runs or []) for id_, status, runs in row["sessions"]}
         for name in SESSIONS:
             for number, run in enumerate(found[self.ids[name]][1]):
                 self._name(f"{name}.{number}", run[0])
@@ -183,9 +183,9 @@ class Sending:
         }
         keys = {
             (people[who], key.partition("-")[2], status, datetime.fromisoformat(at))
-            for who, key, status, at in json.loads(row["keys"] or "[]")
+            for who, key, status, at in row["keys"] or []
         }
-        events = sum(id_ in ids for id_ in json.loads(row["events"] or "[]"))
+        events = sum(id_ in ids for id_ in row["events"] or [])
         return lessons, keys, events
 
     def _seen(self, run: list[Any]) -> tuple[Any, ...]:

@@ -1,5 +1,7 @@
 """Steps of a run through HTTP: saved in order with their snapshots, graded, replayed, refused; and how a run ends."""
 
+import itertools
+import json
 from typing import Any
 
 import pytest
@@ -128,6 +130,13 @@ async def test_an_ended_run_takes_no_write_but_the_replay_of_what_it_saved(mina:
         assert await mina.complete(run, 1, {"n": 2}) == (200, last)
 
 
+def nested(levels: int, inmost: object = 1) -> dict[str, Any]:
+    """Lists in an object."""
+    for _ in range(levels - 1):
+        inmost = [inmost]
+    return {"a": inmost}
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -141,6 +150,8 @@ async def test_an_ended_run_takes_no_write_but_the_replay_of_what_it_saved(mina:
         ({"fence": 1, "state": {"text": "\x00"}}, "state"),
         ({"fence": 1, "state": {"\x00": 1}}, "state"),
         ({"fence": 1, "state": {"text": "\ud800"}}, "state"),
+        ({"fence": 1, "state": nested(33)}, "state"),
+        ({"fence": 1, "state": nested(500, "\x00")}, "state"),
         ({"fence": 1, "more": 1}, "more"),
     ],
 )
@@ -160,6 +171,36 @@ async def test_a_state_of_exactly_64_kb_and_odd_texts_come_back_as_they_were(min
         assert (await mina.get(f"/runs/{run['id']}"))["snapshot"] == state
     korean = {"text": "가" * 20_000}  # as JSON with every character escaped, twice the bytes
     assert (await mina.complete(run, 2, korean))[0] == 200
+
+
+async def test_numbers_and_levels_come_back_as_they_were_and_no_larger(mina: Learner) -> None:
+    run = await mina.started(await mina.session({**LEARN, "steps": ["LEARN"] * 3 + ["COMPLETE"]}))
+    states = [{"a": [1e308] * 8_000}, {"a": [-0.0, 1e300, 5e-324, 0.1, 2**64, 1e16]}, nested(32)]
+    for index, state in enumerate(states):
+        assert (await mina.complete(run, index, state))[0] == 200
+        after = f"&cursor={index - 1}" if index else ""
+        for path in (f"/runs/{run['id']}", f"/runs/{run['id']}/snapshots?limit=1{after}"):
+            answer = await mina.request("GET", path)
+            text = await answer.text()
+            assert (answer.status, len(text) < 66_000) == (200, True)
+            found = json.loads(text)
+            assert repr(found["items"][0]["state"] if "items" in found else found["snapshot"]) == repr(state)
+
+
+async def test_snapshots_come_in_pages_of_one_megabyte_and_none_is_missing(mina: Learner) -> None:
+    steps = 35
+    run = await mina.started(await mina.session({**LEARN, "steps": ["LEARN"] * steps + ["COMPLETE"]}))
+    await mina.finish(run, [{"n": n, "text": "x" * 65_000} for n in range(steps)])
+    path, seen = f"/runs/{run['id']}/snapshots?limit=200", []
+    cursor: str | None = ""
+    while cursor is not None:
+        answer = await mina.request("GET", f"{path}{cursor and f'&cursor={cursor}'}")
+        assert len(await answer.text()) < 1.1 * 2**20
+        page = await answer.json()
+        seen.append([item["state"]["n"] for item in page["items"]])
+        cursor = page["next_cursor"]
+    assert [len(numbers) for numbers in seen] == [16, 16, 3]
+    assert list(itertools.chain(*seen)) == list(range(steps))
 
 
 async def test_activity_moves_the_time_and_nothing_else(mina: Learner, clock: ManualClock) -> None:

@@ -119,7 +119,8 @@ class Database:
 
 
 async def _prepare(connection: Any) -> None:
-    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    for kind in ("jsonb", "json"):
+        await connection.set_type_codec(kind, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
 
 
 def _reason(error: BaseException) -> str:

@@ -187,7 +187,17 @@ ORDER BY r.started_at, r.id
 LIMIT $4;
 
 -- name: snapshots
-SELECT step_index, state, at FROM run_snapshots WHERE run_id = $1 AND step_index > $2 ORDER BY step_index LIMIT $3;
+-- As many as have $4 bytes together, and one more.
+SELECT step_index, state, at, until <= $4 AS fits
+FROM (
+    SELECT step_index, state, at, bytes, sum(bytes) OVER (ORDER BY step_index) AS until
+    FROM (
+        SELECT step_index, state, at, octet_length(state::text) AS bytes
+        FROM run_snapshots WHERE run_id = $1 AND step_index > $2 ORDER BY step_index LIMIT $3
+    ) AS page
+) AS measured
+WHERE until - bytes <= $4
+ORDER BY step_index;
 
 -- name: save_step
 WITH advanced AS (
@@ -195,7 +205,7 @@ WITH advanced AS (
     WHERE id = $1 AND status = 'RUNNING' AND fence = $2 AND step_index = $3
     RETURNING id
 ), saved AS (
-    INSERT INTO run_snapshots (run_id, step_index, state, digest, at) SELECT id, $3, $5::text::jsonb, $6, $4 FROM advanced
+    INSERT INTO run_snapshots (run_id, step_index, state, digest, at) SELECT id, $3, $5::text::json, $6, $4 FROM advanced
 ), told AS (
     INSERT INTO deferred_events (at, audience, kind, subject, data)
     SELECT $4, e.audience, e.kind, e.subject, e.data
@@ -214,7 +224,7 @@ WITH held AS MATERIALIZED (
     WHERE r.id = $1 AND r.status = 'RUNNING' AND r.fence = $2 AND r.step_index = $3
     RETURNING r.id
 ), saved AS (
-    INSERT INTO run_snapshots (run_id, step_index, state, digest, at) SELECT id, $3, $5::text::jsonb, $6, $4 FROM advanced
+    INSERT INTO run_snapshots (run_id, step_index, state, digest, at) SELECT id, $3, $5::text::json, $6, $4 FROM advanced
 ), completed AS (
     UPDATE sessions s SET status = 'COMPLETED', changed_at = $4 FROM advanced WHERE s.id = $8
 ), told AS (

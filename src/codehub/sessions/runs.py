@@ -99,10 +99,11 @@ class Runs:
             run, _ = await self._find(c, caller, id_, Action.RUN_SEE)
             return await self._shown(c, run)
 
-    async def snapshots(self, caller: Principal, id_: str, *, after: int, limit: int) -> list[Snapshot]:
+    async def snapshots(self, caller: Principal, id_: str, *, after: int, limit: int) -> tuple[list[Snapshot], int]:
+        """And how many of them are sent at once: there may be one more, by which a next page is known."""
         async with self._database.connection() as c:
             await self._find(c, caller, id_, Action.RUN_SEE)
-            return await store.page_snapshots(c, id_, after, limit)
+            return await store.page_snapshots(c, id_, after, limit, states.MOST_BYTES_AT_ONCE)
 
     async def trail(self, caller: Principal, session_id: str, *, after: store.After, limit: int) -> list[Run]:
         """Every run that a session ever had, in order, without their snapshots."""

@@ -45,7 +45,7 @@ class StepIn(fields.Body):
     state: dict[str, Any] = Field(
         default_factory=dict,
         json_schema_extra={"x-max-bytes": state.MOST_BYTES},
-        description="What to save, at most 64 KB. For a CHECK, `answers`: an object from question ids to answers.",
+        description="At most 64 KB and 32 levels. For a CHECK, `answers`: an object from question ids to answers.",
         examples=[{"answers": {"loop-count": "b"}}],
     )
 
@@ -130,10 +130,10 @@ async def list_snapshots(
     limit: paging.Limit = 50,
     cursor: paging.NumberCursor = None,
 ) -> paging.Page[SnapshotOut]:
-    """What was saved with each step, in order."""
+    """What was saved with each step, in order: at most 1 MB of it on a page."""
     after = -1 if cursor is None else min(int(cursor), MOST_STEPS)
-    found = await _service(request).snapshots(caller, id, after=after, limit=limit + 1)
-    return paging.page(found, limit, lambda s: SnapshotOut(**vars(s)), lambda s: str(s.step_index))
+    found, fit = await _service(request).snapshots(caller, id, after=after, limit=limit + 1)
+    return paging.page(found, min(limit, fit), lambda s: SnapshotOut(**vars(s)), lambda s: str(s.step_index))
 
 
 @router.post("/runs/{id}/steps/{index}/complete", response_model=RunOut, responses=documented(404, 409, 413, 422))

@@ -2,23 +2,25 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from codehub.errors import InvalidRequestError
 
 MOST_BYTES = 64 * 1024
+MOST_BYTES_AT_ONCE = 1024 * 1024  # of several, on a page
+MOST_LEVELS = 32  # what writes and reads JSON calls itself for each, some of it not very often
 
 
 def canonical(state: Mapping[str, Any]) -> tuple[str, bytes]:
     """The same text for the same state, and its digest: by it a step that is sent again is known to be the same."""
+    if _is_deep(state):
+        raise InvalidRequestError(f"has more than {MOST_LEVELS} levels of lists and objects", field="state")
     try:
         text = json.dumps(state, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
         encoded = text.encode()
     except UnicodeEncodeError:
         raise InvalidRequestError("has half a surrogate pair, which is no character", field="state") from None
-    except RecursionError:
-        raise InvalidRequestError("is nested too deeply", field="state") from None
     except ValueError:
         raise InvalidRequestError("has a number that is too large", field="state") from None
     if len(encoded) > MOST_BYTES:
@@ -26,6 +28,20 @@ def canonical(state: Mapping[str, Any]) -> tuple[str, bytes]:
     if "\\u0000" in text and "\x00" in _texts(state):
         raise InvalidRequestError("has a NUL character, which cannot be stored", field="state")
     return text, hashlib.sha256(encoded).digest()
+
+
+def _is_deep(state: Mapping[str, Any]) -> bool:
+    """Level by level, so that no depth is too much for this."""
+    level: list[Any] = [state]
+    for _ in range(MOST_LEVELS):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return any(isinstance(value, dict | list) for value in level)
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _texts(value: object) -> str:

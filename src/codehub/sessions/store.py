@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from codehub.db import Connection, Queries, Row, rows
+from codehub.db import Connection, Queries, Row
 from codehub.events.model import Event
 from codehub.sessions.model import (
     EndReason,
@@ -226,8 +226,13 @@ async def page_runs(c: Connection, session_id: str, after: After, limit: int) ->
     return [_run(record) for record in await c.fetch(sql.page_runs, session_id, *after, limit)]
 
 
-async def page_snapshots(c: Connection, run_id: str, after: int, limit: int) -> list[Snapshot]:
-    return rows(Snapshot, await c.fetch(sql.snapshots, run_id, after, limit))
+async def page_snapshots(
+    c: Connection, run_id: str, after: int, limit: int, most_bytes: int
+) -> tuple[list[Snapshot], int]:
+    """And how many of them have no more than these bytes together: at most one has not."""
+    found = await c.fetch(sql.snapshots, run_id, after, limit, most_bytes)
+    snapshots = [Snapshot(record["step_index"], record["state"], record["at"]) for record in found]
+    return snapshots, sum(record["fits"] for record in found)
 
 
 async def save_step(c: Connection, read: Run, saved: Run, state: str, digest: bytes, events: Sequence[Event]) -> bool:

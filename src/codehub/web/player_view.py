@@ -231,7 +231,7 @@ class Reader:
                 return StepView(index, kind, done, encouragement=_html(lesson.blueprint.encouragement))
 
     async def _saved(self, run: Run, index: int) -> Attempt:
-        found = await self.services.runs.snapshots(self.caller, run.id, after=index - 1, limit=1)
+        found, _ = await self.services.runs.snapshots(self.caller, run.id, after=index - 1, limit=1)
         if not found or found[0].step_index != index:
             return NOTHING
         state: Any = found[0].state

@@ -63,7 +63,7 @@ CREATE INDEX session_runs_by_activity ON session_runs (last_activity_at) WHERE s
 CREATE TABLE run_snapshots (
     run_id text NOT NULL REFERENCES session_runs ON DELETE RESTRICT,
     step_index int NOT NULL CHECK (step_index >= 0),
-    state jsonb NOT NULL,
+    state json NOT NULL,  -- the text as it was measured: jsonb writes 1e308 as 309 digits, and -0.0 as 0
     digest bytea NOT NULL,  -- of the request's state: the same again is a replay
     at timestamptz NOT NULL,
     PRIMARY KEY (run_id, step_index)
