@@ -5,7 +5,7 @@ import tempfile
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codehub.courses import folder, source
@@ -29,7 +29,7 @@ def courses(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(courses())
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_import_after_export_is_the_identity(value: dict[str, Any]) -> None:
     course = source.parse(value)
     with tempfile.TemporaryDirectory() as place:

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codehub.errors import InvalidRequestError
@@ -173,14 +173,14 @@ def test_choices_may_be_written_as_plain_texts() -> None:
 
 
 @given(blueprints())
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_reading_the_canonical_form_changes_nothing(value: dict[str, Any]) -> None:
     text = blueprint.canonical(blueprint.parse(value))
     assert blueprint.canonical(blueprint.parse(json.loads(text))) == text
 
 
 @given(blueprints())
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_published_schema_allows_what_we_accept(value: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator(blueprint.json_schema()).validate(value)
 
@@ -210,7 +210,7 @@ def test_a_learner_gets_no_answers_no_feedback_and_no_commands() -> None:
 
 
 @given(st.integers(0, 30), st.integers(1, 12))
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_shares_of_a_kind_are_everything_in_order(count: int, n: int) -> None:
     items = list(range(count))
     shares = [blueprint.share(items, n, k) for k in range(n)]

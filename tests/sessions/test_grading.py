@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codehub.sessions import blueprint, grading
@@ -54,7 +54,7 @@ _json = st.recursive(
 
 
 @given(st.fixed_dictionaries({question.id: _json for question in QUESTIONS}) | _json)
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_grading_takes_whatever_json_a_client_sends(answers: object) -> None:
     grading.grade(QUESTIONS, answers)
 

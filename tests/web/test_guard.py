@@ -1,6 +1,7 @@
 """The server's own bounds on request heads, against the real process, byte by byte."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 
 import pytest
@@ -20,19 +21,27 @@ def platform() -> Iterator[Platform]:
 
 
 async def ask(platform: Platform, *pieces: bytes, pause: float = 0.0) -> bytes:
-    """Send raw bytes, return whatever comes back before the connection ends."""
+    """Send raw bytes, return whatever comes back before the connection ends, also while there is more to send."""
     # The API's own socket, behind the front door.
     reader, writer = await asyncio.open_unix_connection(platform.data_dir / "run" / "api" / "api.sock")
+    answer = asyncio.create_task(_all_of(reader))
     try:
-        for piece in pieces:
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(pause)
-        return await asyncio.wait_for(reader.read(), 20)
-    except ConnectionError:
-        return b""
+        with contextlib.suppress(ConnectionError):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(pause)
+        return await asyncio.wait_for(answer, 20)
     finally:
         writer.close()
+
+
+async def _all_of(reader: asyncio.StreamReader) -> bytes:
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while more := await reader.read(65536):
+            found += more
+    return found
 
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
