@@ -43,7 +43,12 @@ SELECT
     (SELECT json_agg(json_build_array(s.id, s.status, (
         SELECT json_agg(json_build_array(r.id, r.status, r.step_index, r.fence, r.last_activity_at, r.end_reason,
             r.predecessor_id,
-            (SELECT json_agg(k.state ORDER BY k.step_index) FROM run_snapshots k WHERE k.run_id = r.id),
+            (WITH RECURSIVE chain AS (
+                SELECT r.id, r.inherits_from, r.first_step, r.step_index AS until
+                UNION ALL SELECT o.id, o.inherits_from, o.first_step, c.first_step
+                FROM chain c JOIN session_runs o ON o.id = c.inherits_from)
+             SELECT json_agg(k.state ORDER BY k.step_index) FROM chain c JOIN run_snapshots k
+             ON k.run_id = c.id AND k.step_index >= c.first_step AND k.step_index < c.until),
             (SELECT json_agg(json_build_array(t.step_index, t.tries) ORDER BY t.step_index) FROM run_tries t
              WHERE t.run_id = r.id)) ORDER BY r.started_at)
         FROM session_runs r WHERE r.session_id = s.id))) FROM sessions s WHERE s.id = ANY ($1)) AS sessions,

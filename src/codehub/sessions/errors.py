@@ -39,6 +39,18 @@ class IdempotencyKeyInUseError(CodeHubError):
     title = "A request with this key is being handled"
 
 
+class IdempotencyKeyLimitError(CodeHubError):
+    code = "IDEMPOTENCY_KEY_LIMIT"
+    status = 429
+    title = "Too many keys"
+
+
+class SnapshotLimitError(CodeHubError):
+    code = "SNAPSHOT_LIMIT"
+    status = 413
+    title = "The run has saved too much"
+
+
 class RunNotRunningError(CodeHubError):
     code = "RUN_NOT_RUNNING"
     status = 409

@@ -83,6 +83,9 @@ class Run:
     end_note: str | None
     snapshot: Any = None  # the state of the last step that was completed
     view_hash: str | None = None  # as of a session; None where nothing asks for it
+    inherits_from: str | None = None  # the run that has what was saved before `first_step`
+    first_step: int = 0
+    snapshot_bytes: int = 0  # of all that was saved, the inherited too
     step: str | None = None  # the kind of the step to be done next; None after the last, and where nothing asks for it
 
     @property
@@ -121,6 +124,14 @@ class StoredAnswer:
     status: int
     body: str
     created_at: datetime
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """What is there of a request's idempotency key, and of the same person's others."""
+
+    answer: StoredAnswer | None  # of an earlier request with this key
+    live: int  # keys that stand for an answer
 
 
 @dataclass(frozen=True)

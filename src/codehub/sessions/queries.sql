@@ -84,9 +84,12 @@ SELECT i.fingerprint, i.status AS answer_status, i.body, i.created_at AS answere
        r.id AS run_id, r.status AS run_status, r.step_index AS run_step_index, r.fence AS run_fence,
        r.blueprint_hash AS run_blueprint_hash, r.predecessor_id AS run_predecessor_id, r.workspace_id AS run_workspace_id,
        r.started_at AS run_started_at, r.last_activity_at AS run_last_activity_at, rk.state AS run_snapshot,
+       r.inherits_from AS run_inherits_from, r.first_step AS run_first_step, r.snapshot_bytes AS run_snapshot_bytes,
        o.id AS old_id, o.status AS old_status, o.step_index AS old_step_index, o.fence AS old_fence,
        o.blueprint_hash AS old_blueprint_hash, o.predecessor_id AS old_predecessor_id, o.workspace_id AS old_workspace_id,
        o.started_at AS old_started_at, o.last_activity_at AS old_last_activity_at, ok.state AS old_snapshot,
+       o.inherits_from AS old_inherits_from, o.first_step AS old_first_step, o.snapshot_bytes AS old_snapshot_bytes,
+       (SELECT count(*) FROM idempotency_keys WHERE principal = $3 AND created_at >= $5) AS live_keys,
        (SELECT id FROM session_runs WHERE session_id = $1 ORDER BY started_at DESC, id DESC LIMIT 1) AS latest_id
 FROM (VALUES (1)) AS always
 LEFT JOIN idempotency_keys i ON i.principal = $3 AND i.key = $4
@@ -95,9 +98,11 @@ LEFT JOIN blueprints b ON b.hash = s.blueprint_hash
 LEFT JOIN plans p ON p.id = s.plan_id
 LEFT JOIN users u ON u.id = p.owner_id
 LEFT JOIN session_runs r ON r.session_id = $1 AND r.status = 'RUNNING'
-LEFT JOIN run_snapshots rk ON rk.run_id = r.id AND rk.step_index = r.step_index - 1
+LEFT JOIN run_snapshots rk
+    ON rk.run_id = CASE WHEN r.step_index > r.first_step THEN r.id ELSE r.inherits_from END AND rk.step_index = r.step_index - 1
 LEFT JOIN session_runs o ON o.id = $2 AND o.session_id = $1
-LEFT JOIN run_snapshots ok ON ok.run_id = o.id AND ok.step_index = o.step_index - 1;
+LEFT JOIN run_snapshots ok
+    ON ok.run_id = CASE WHEN o.step_index > o.first_step THEN o.id ELSE o.inherits_from END AND ok.step_index = o.step_index - 1;
 
 -- name: wait_for_key
 -- Where one start of many on the same session, or with the same key, has to wait for its turn: bounded.
@@ -120,12 +125,9 @@ WITH waited AS MATERIALIZED (
     RETURNING s.id
 ), made AS (
     INSERT INTO session_runs (id, session_id, step_index, blueprint_hash, predecessor_id, workspace_id, started_at,
-                              last_activity_at)
-    SELECT $6, id, $7, $5, $8, $9, $3, $3 FROM moved
+                              last_activity_at, inherits_from, first_step, snapshot_bytes)
+    SELECT $6, id, $7, $5, $8, $9, $3, $3, $10, $7, $16 FROM moved
     RETURNING id
-), copied AS (
-    INSERT INTO run_snapshots (run_id, step_index, state, digest, at)
-    SELECT made.id, k.step_index, k.state, k.digest, k.at FROM made JOIN run_snapshots k ON k.run_id = $10
 ), kept AS (
     INSERT INTO idempotency_keys (principal, key, fingerprint, status, body, created_at)
     SELECT $11, $12, $13, 201, $14, $3 FROM made WHERE $12 <> ''
@@ -166,18 +168,21 @@ WHERE (principal, key) IN (SELECT principal, key FROM idempotency_keys WHERE cre
 -- With the digest of what was saved for one step ($2): the same again is a replay.
 SELECT r.id, r.session_id, s.plan_id, u.name AS owner, p.owner_id, r.status, r.step_index, r.fence, r.blueprint_hash,
        r.predecessor_id, r.workspace_id, r.started_at, r.last_activity_at, r.ended_at, r.end_reason, r.end_note,
+       r.inherits_from, r.first_step, r.snapshot_bytes,
        k.state AS snapshot, d.digest AS saved
 FROM session_runs r
 JOIN sessions s ON s.id = r.session_id
 JOIN plans p ON p.id = s.plan_id
 JOIN users u ON u.id = p.owner_id
-LEFT JOIN run_snapshots k ON k.run_id = r.id AND k.step_index = r.step_index - 1
+LEFT JOIN run_snapshots k
+    ON k.run_id = CASE WHEN r.step_index > r.first_step THEN r.id ELSE r.inherits_from END AND k.step_index = r.step_index - 1
 LEFT JOIN run_snapshots d ON d.run_id = r.id AND d.step_index = $2
 WHERE r.id = $1;
 
 -- name: page_runs
 SELECT r.id, r.session_id, s.plan_id, u.name AS owner, p.owner_id, r.status, r.step_index, r.fence, r.blueprint_hash,
-       r.predecessor_id, r.workspace_id, r.started_at, r.last_activity_at, r.ended_at, r.end_reason, r.end_note
+       r.predecessor_id, r.workspace_id, r.started_at, r.last_activity_at, r.ended_at, r.end_reason, r.end_note,
+       r.inherits_from, r.first_step, r.snapshot_bytes
 FROM session_runs r
 JOIN sessions s ON s.id = r.session_id
 JOIN plans p ON p.id = s.plan_id
@@ -187,21 +192,42 @@ ORDER BY r.started_at, r.id
 LIMIT $4;
 
 -- name: snapshots
--- As many as have $4 bytes together, and one more.
+-- As many as have $4 bytes together, and one more. Each run of the chain has the steps from its `first_step` to where the next
+-- one begins, at least one: the chain is no longer than the steps.
+WITH RECURSIVE chain AS (
+    SELECT id, inherits_from, first_step, step_index AS until FROM session_runs WHERE id = $1
+    UNION ALL
+    SELECT r.id, r.inherits_from, r.first_step, c.first_step
+    FROM chain c JOIN session_runs r ON r.id = c.inherits_from
+    WHERE c.first_step > $2 + 1
+)
 SELECT step_index, state, at, until <= $4 AS fits
 FROM (
     SELECT step_index, state, at, bytes, sum(bytes) OVER (ORDER BY step_index) AS until
     FROM (
-        SELECT step_index, state, at, octet_length(state::text) AS bytes
-        FROM run_snapshots WHERE run_id = $1 AND step_index > $2 ORDER BY step_index LIMIT $3
+        SELECT k.step_index, k.state, k.at, octet_length(k.state::text) AS bytes
+        FROM chain c JOIN run_snapshots k ON k.run_id = c.id AND k.step_index >= c.first_step AND k.step_index < c.until
+        WHERE k.step_index > $2
+        ORDER BY k.step_index LIMIT $3
     ) AS page
 ) AS measured
 WHERE until - bytes <= $4
 ORDER BY step_index;
 
+-- name: inherited_digest
+-- Of a step that was saved in one of the runs that this one goes on from.
+WITH RECURSIVE chain AS (
+    SELECT id, inherits_from, first_step FROM session_runs WHERE id = $1
+    UNION ALL
+    SELECT r.id, r.inherits_from, r.first_step
+    FROM chain c JOIN session_runs r ON r.id = c.inherits_from
+    WHERE c.first_step > $2
+)
+SELECT k.digest FROM chain c JOIN run_snapshots k ON k.run_id = c.id AND k.step_index = $2 WHERE c.first_step <= $2;
+
 -- name: save_step
 WITH advanced AS (
-    UPDATE session_runs SET step_index = step_index + 1, last_activity_at = $4
+    UPDATE session_runs SET step_index = step_index + 1, last_activity_at = $4, snapshot_bytes = $8
     WHERE id = $1 AND status = 'RUNNING' AND fence = $2 AND step_index = $3
     RETURNING id
 ), saved AS (
@@ -216,17 +242,18 @@ SELECT count(*) FROM advanced;
 -- name: save_last_step
 -- The session is locked before the run, as everywhere.
 WITH held AS MATERIALIZED (
-    SELECT id FROM sessions WHERE id = $8 AND status = 'IN_PROGRESS' FOR UPDATE
+    SELECT id FROM sessions WHERE id = $9 AND status = 'IN_PROGRESS' FOR UPDATE
 ), advanced AS (
     UPDATE session_runs r
-    SET step_index = r.step_index + 1, last_activity_at = $4, status = 'COMPLETED', ended_at = $4, end_reason = 'completed'
+    SET step_index = r.step_index + 1, last_activity_at = $4, snapshot_bytes = $8, status = 'COMPLETED', ended_at = $4,
+        end_reason = 'completed'
     FROM held
     WHERE r.id = $1 AND r.status = 'RUNNING' AND r.fence = $2 AND r.step_index = $3
     RETURNING r.id
 ), saved AS (
     INSERT INTO run_snapshots (run_id, step_index, state, digest, at) SELECT id, $3, $5::text::json, $6, $4 FROM advanced
 ), completed AS (
-    UPDATE sessions s SET status = 'COMPLETED', changed_at = $4 FROM advanced WHERE s.id = $8
+    UPDATE sessions s SET status = 'COMPLETED', changed_at = $4 FROM advanced WHERE s.id = $9
 ), told AS (
     INSERT INTO deferred_events (at, audience, kind, subject, data)
     SELECT $4, e.audience, e.kind, e.subject, e.data
@@ -271,7 +298,8 @@ SELECT count(*) FROM ended;
 
 -- name: inactive
 SELECT r.id, r.session_id, s.plan_id, u.name AS owner, p.owner_id, r.status, r.step_index, r.fence, r.blueprint_hash,
-       r.predecessor_id, r.workspace_id, r.started_at, r.last_activity_at, r.ended_at, r.end_reason, r.end_note
+       r.predecessor_id, r.workspace_id, r.started_at, r.last_activity_at, r.ended_at, r.end_reason, r.end_note,
+       r.inherits_from, r.first_step, r.snapshot_bytes
 FROM session_runs r
 JOIN sessions s ON s.id = r.session_id
 JOIN plans p ON p.id = s.plan_id

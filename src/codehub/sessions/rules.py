@@ -9,13 +9,16 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from codehub.sessions.errors import (
+    IdempotencyKeyLimitError,
     InvalidTransitionError,
     RunNotRunningError,
     RunTakenOverError,
+    SnapshotLimitError,
     StepOutOfOrderError,
 )
 from codehub.sessions.model import EndReason, Run, RunStatus, Session, SessionStatus, StartView, StoredAnswer
 
+MOST_SNAPSHOT_BYTES = 4 * 1024 * 1024  # of one run: it is kept for ever
 S, R = SessionStatus, RunStatus
 SESSION_MOVES: Mapping[SessionStatus, frozenset[SessionStatus]] = {
     S.SCHEDULED: frozenset({S.IN_PROGRESS, S.SKIPPED, S.CANCELED}),
@@ -83,6 +86,31 @@ def start(
 def _resumes(view: StartView) -> bool:
     old = view.resumable
     return old is not None and old.status is not R.COMPLETED and old.blueprint_hash == view.session.blueprint_hash
+
+
+def inherits_from(old: Run) -> str | None:
+    """The run that has the last step which `old` did: itself, or, if it has saved nothing, the one it goes on from."""
+    return old.id if old.step_index > old.first_step else old.inherits_from
+
+
+def saved_bytes(run: Run, state: str) -> int:
+    """What the run has saved when this is added to it."""
+    after = run.snapshot_bytes + len(state.encode())
+    if after > MOST_SNAPSHOT_BYTES:
+        hint = "save less with each step; a run that is started anew begins with nothing saved"
+        raise SnapshotLimitError(
+            f"with this step the run would have saved {after} bytes; {MOST_SNAPSHOT_BYTES} is the most: {hint}"
+        )
+    return after
+
+
+def require_room_for_key(live: int, most: int) -> None:
+    """The whole answer is stored with each key."""
+    if most and live >= most:
+        hint = "use one key for one start and its repetitions, or send the request without a key"
+        raise IdempotencyKeyLimitError(
+            f"{live} of your keys stand for an answer; {most} is the most: {hint}", keys=live
+        )
 
 
 def abandoned(run: Run, now: datetime, why: EndReason, note: str | None = None) -> Run:

@@ -90,6 +90,7 @@ class Runs:
         self._wake = wake
         self._recovery = timedelta(seconds=config.recovery_seconds)
         self._kept = timedelta(seconds=config.idempotency_key_seconds)
+        self._most_keys = config.max_idempotency_keys_per_user
         self._wait = str(round(config.idempotency_wait_seconds * 1000))  # as `lock_timeout` wants it
 
     # --- reading
@@ -150,13 +151,16 @@ class Runs:
     async def _try_start(self, c: Connection, asked: _Start, *, in_turn: bool) -> Answer | None:
         """None: things changed meanwhile, or have to be changed in one's turn."""
         valid = is_id(asked.session_id)
-        stored, found = await store.start_view(c, asked.session_id if valid else "", asked.resume_from, asked.key)
         now = self._clock.now()
-        if answer := await self._stored(c, asked.key, stored, now):
+        session_id = asked.session_id if valid else ""
+        keyed, found = await store.start_view(c, session_id, asked.resume_from, asked.key, now - self._kept)
+        if answer := await self._stored(c, asked.key, keyed.answer, now):
             return answer
         if found is None:
             raise no_session(asked.session_id)
         authorize(asked.caller, Action.RUN_START, found.owner, no_session(asked.session_id))
+        if asked.key:
+            rules.require_room_for_key(keyed.live, self._most_keys)
         active_at = await self._active_at(c, found.running, now)
         outcome = rules.start(
             found, resume_from=asked.resume_from, active_at=active_at, now=now, recovery=self._recovery
@@ -225,10 +229,13 @@ class Runs:
             end_reason=None,
             end_note=None,
             snapshot=old.snapshot if old else None,
+            inherits_from=rules.inherits_from(old) if old else None,
+            first_step=index,
+            snapshot_bytes=old.snapshot_bytes if old else 0,
         )
         run = _shown(run, lesson)
         body, told = view.run_json(run), news.both(run, SessionStatus.IN_PROGRESS)
-        done = await store.create_run(c, run, old.id if old else None, key, body, told, self._wait)
+        done = await store.create_run(c, run, key, body, told, self._wait)
         return Answer(201, body) if done else None
 
     # --- steps
@@ -275,7 +282,8 @@ class Runs:
                 raise error
             return None
         last = read.step_index + 1 == len(lesson.steps)
-        saved = replace(read, step_index=read.step_index + 1, snapshot=state, last_activity_at=now)
+        size = rules.saved_bytes(read, text)
+        saved = replace(read, step_index=read.step_index + 1, snapshot=state, snapshot_bytes=size, last_activity_at=now)
         saved = _shown(saved, lesson)
         if last:
             saved = rules.completed(saved, now)

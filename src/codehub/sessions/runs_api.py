@@ -72,7 +72,7 @@ def _answer(run: Run) -> Response:
     status_code=201,
     response_model=RunOut,
     responses={
-        **documented(404, 409, 413),
+        **documented(404, 409, 413, 429),
         201: {**RUN, "description": "A new run."},
         200: {**RUN, "description": "The run that is running, at its last saved step, with a higher `fence`."},
     },

@@ -11,6 +11,7 @@ from codehub.db import Connection, Queries, Row
 from codehub.events.model import Event
 from codehub.sessions.model import (
     EndReason,
+    Keyed,
     Plan,
     Run,
     RunStatus,
@@ -29,7 +30,7 @@ SESSION_FIELDS = (
 )
 RUNNING_FIELDS = (
     *("id", "step_index", "fence", "blueprint_hash", "predecessor_id", "workspace_id", "started_at"),
-    *("last_activity_at", "snapshot"),
+    *("last_activity_at", "snapshot", "inherits_from", "first_step", "snapshot_bytes"),
 )
 
 
@@ -123,16 +124,20 @@ async def close_session(
 
 
 async def start_view(
-    c: Connection, session_id: str, resume_from: str | None, key: Key | None
-) -> tuple[StoredAnswer | None, StartView | None]:
-    """The answer that is stored for the key, and the session with what a start depends on; None: there is none."""
-    found = await c.fetchrow(sql.start_view, session_id, resume_from or "", *_key(key)[:2])
+    c: Connection, session_id: str, resume_from: str | None, key: Key | None, live_since: datetime
+) -> tuple[Keyed, StartView | None]:
+    """What is stored for the key, and the session with what a start depends on; None: there is none.
+
+    `live_since`: keys from before stand for nothing any more.
+    """
+    found = await c.fetchrow(sql.start_view, session_id, resume_from or "", *_key(key)[:2], live_since)
     assert found  # noqa: S101 (always one row)
     answer = None
     if found["fingerprint"] is not None:
         answer = StoredAnswer(found["fingerprint"], found["answer_status"], found["body"], found["answered_at"])
+    keyed = Keyed(answer, found["live_keys"])
     if found["id"] is None:
-        return answer, None
+        return keyed, None
     view = StartView(
         _session(found),
         found["owner"],
@@ -141,7 +146,7 @@ async def start_view(
         resumable=_part(found, "old"),
         latest_id=found["latest_id"],
     )
-    return answer, view
+    return keyed, view
 
 
 def _part(found: Row, prefix: str) -> Run | None:
@@ -165,12 +170,10 @@ def _key(key: Key | None) -> tuple[str, str, bytes]:
     return (key.principal, key.key, key.fingerprint) if key else ("", "", b"")
 
 
-async def create_run(
-    c: Connection, run: Run, copies: str | None, key: Key | None, body: str, events: Sequence[Event], wait: str
-) -> bool:
-    """False: something is not as it was read. `copies`: the run whose snapshots it begins with."""
+async def create_run(c: Connection, run: Run, key: Key | None, body: str, events: Sequence[Event], wait: str) -> bool:
+    """False: something is not as it was read."""
     fields = (run.started_at, run.session_id, run.blueprint_hash, run.id, run.step_index, run.predecessor_id)
-    rest = (run.workspace_id, copies or "", *_key(key), body, _said(events))
+    rest = (run.workspace_id, run.inherits_from, *_key(key), body, _said(events), run.snapshot_bytes)
     return await _at_once(c, sql.create_run, wait, key and key.lock, *fields, *rest)
 
 
@@ -218,7 +221,12 @@ async def prune_keys(c: Connection, before: datetime, limit: int) -> int:
 async def find_run(c: Connection, id_: str, step: int = -1) -> tuple[Run, bytes | None] | None:
     """With the digest of what was saved for one of its steps."""
     record = await c.fetchrow(sql.run, id_, step)
-    return None if record is None else (_run(record), record["saved"])
+    if record is None:
+        return None
+    run, saved = _run(record), record["saved"]
+    if 0 <= step < run.first_step:
+        saved = await c.fetchval(sql.inherited_digest, id_, step)
+    return run, saved
 
 
 async def page_runs(c: Connection, session_id: str, after: After, limit: int) -> list[Run]:
@@ -229,7 +237,7 @@ async def page_runs(c: Connection, session_id: str, after: After, limit: int) ->
 async def page_snapshots(
     c: Connection, run_id: str, after: int, limit: int, most_bytes: int
 ) -> tuple[list[Snapshot], int]:
-    """And how many of them have no more than these bytes together: at most one has not."""
+    """With inherited ones; and how many of them have no more than these bytes together: at most one has not."""
     found = await c.fetch(sql.snapshots, run_id, after, limit, most_bytes)
     snapshots = [Snapshot(record["step_index"], record["state"], record["at"]) for record in found]
     return snapshots, sum(record["fits"] for record in found)
@@ -237,7 +245,8 @@ async def page_snapshots(
 
 async def save_step(c: Connection, read: Run, saved: Run, state: str, digest: bytes, events: Sequence[Event]) -> bool:
     """The step and its snapshot, both or neither. False: the run is not as it was read."""
-    fields = (read.id, read.fence, read.step_index, saved.last_activity_at, state, digest, _said(events))
+    row = (saved.last_activity_at, state, digest, _said(events), saved.snapshot_bytes)
+    fields = (read.id, read.fence, read.step_index, *row)
     if saved.status is RunStatus.COMPLETED:
         return bool(await c.fetchval(sql.save_last_step, *fields, read.session_id))
     return bool(await c.fetchval(sql.save_step, *fields))

@@ -451,6 +451,12 @@ class SessionConfig:
         "clients wait for an answer.",
         check=at_least(0.001),
     )
+    max_idempotency_keys_per_user: int = setting(
+        "CODEHUB_MAX_IDEMPOTENCY_KEYS_PER_USER",
+        1000,
+        "Idempotency-Keys of one person that stand for an answer at a time: the answers are stored; 0 = no limit.",
+        check=at_least(0),
+    )
     max_plans_per_user: int = setting(
         "CODEHUB_MAX_PLANS_PER_USER",
         500,
