@@ -142,6 +142,14 @@ async def test_an_admin_takes_it_up_for_another_and_others_do_not(kim: Learner, 
     assert (await admin.ask("POST", path, {"owner": "nobody-here"}))[0] == 404
 
 
+@pytest.mark.parametrize("owner", ["", "\x00", "mi\x00na", "\ud800"])
+async def test_an_owner_who_cannot_be_is_refused(kim: Learner, admin: Learner, owner: str) -> None:
+    written = await made(kim)
+    for path, body in (("/courses", course()), (f"/courses/{written['id']}/plans", {})):
+        status, problem = await admin.ask("POST", path, {**body, "owner": owner})
+        assert (status, problem["errors"][0]["field"]) == (400, "owner"), path
+
+
 async def test_a_course_is_a_line_of_the_audit_log_and_an_event(site: Site, kim: Learner, admin: Learner) -> None:
     written = await made(kim)
     await kim.ask("PUT", f"/courses/{written['id']}", course(session("one")))

@@ -2,6 +2,8 @@
 
 import pytest
 
+from codehub.command import operator
+from codehub.errors import ForbiddenError
 from codehub.policy.actions import TABLE, Action, Subject
 from codehub.policy.model import Role
 from tests.policy.test_doors import add_people, letter
@@ -44,6 +46,25 @@ async def test_always_check_ownership_each_cell_of_a_plans_table_through_http(si
             for method, path, body in requests:
                 said = await letter(client, method, f"/api/v1{path.format(**ids)}", body)
                 assert said == CELLS[action][column], (action, method, path)
+
+
+async def test_the_operator_reads_a_run_and_does_not_write_it(site: Site) -> None:
+    await add_people(site)
+    runs, shell = site.services.runs, operator()
+    async with site.client(await site.token("mina")) as hers:
+        mina = Learner(hers)
+        run = await mina.started(await mina.session())
+        for write in (
+            runs.start(shell, run["session_id"]),
+            runs.complete_step(shell, run["id"], 0, 1, {}),
+            runs.record_activity(shell, run["id"], 1),
+            runs.abandon(shell, run["id"], 1, None),
+            site.services.practice.open(shell, run["id"], 1),
+        ):
+            with pytest.raises(ForbiddenError, match="mina does"):
+                await write
+        assert await mina.get(f"/runs/{run['id']}") == run
+    assert (await runs.get(shell, run["id"])).owner == "mina"
 
 
 async def test_anothers_and_none_are_told_apart_by_nothing(site: Site) -> None:

@@ -131,10 +131,11 @@ def test_what_is_the_platforms_or_an_accounts(action: Action) -> None:
 
 
 @pytest.mark.parametrize("action", list(Action))
-def test_without_a_login_only_what_is_public_and_with_a_shell_everything(action: Action) -> None:
+def test_without_a_login_only_what_is_public_and_with_a_shell_all_but_learning_for_others(action: Action) -> None:
     assert rules.allows(None, action) == (TABLE[action].subject is Subject.PUBLIC)
-    assert rules.allows(OPERATOR, action, HERS)
-    if TABLE[action].subject is not Subject.PUBLIC:
+    learning = action in {Action.RUN_START, Action.RUN_WRITE, Action.RUN_ABANDON}
+    assert letter(rules.decide(OPERATOR, action, HERS)) == ("F" if learning else "Y")
+    if TABLE[action].subject is not Subject.PUBLIC and not learning:
         assert rules.decide(OPERATOR, action, HERS).relation is Relation.OPERATOR
 
 

@@ -16,6 +16,7 @@ from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving
 
 ONE = {"title": "Day 1", "scheduled_for_date": "2026-03-02", "blueprint": LEARN}
+NO_DAYS = ("1234569600", "-123456960", "2026-1-001", "2026/03/02", "\uff12026-03-02", "")
 SECRETS = ("It begins at 0.", "secret-place", "Look again.", '"answer"', '"feedback"', '"command"', '"hint"')
 
 
@@ -78,6 +79,9 @@ async def test_an_admin_makes_a_plan_for_another_person_and_it_is_written_down(m
             {"sessions": [{**ONE, "blueprint": {**FULL, "practiceActivity": {"template": "x", "instructions": "i"}}}]},
             "sessions.0.blueprint.practiceActivity.template",
         ),
+        *(({"sessions": [{**ONE, "scheduled_for_date": day}]}, "sessions.0.scheduled_for_date") for day in NO_DAYS),
+        ({"owner": ""}, "owner"),
+        ({"owner": "\x00"}, "owner"),
         ({"more": 1}, "more"),
     ],
 )

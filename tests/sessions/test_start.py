@@ -97,6 +97,14 @@ async def test_what_cannot_be_resumed_from_is_refused_and_changes_nothing(mina: 
     assert (await mina.get(f"/runs/{run['id']}"))["status"] == "RUNNING"
 
 
+async def test_to_resume_from_an_empty_name_is_refused_also_where_its_key_has_an_answer(mina: Learner) -> None:
+    id_ = await mina.session()
+    for expected in (201, 200):
+        status, problem = await mina.start(id_, key="k", resume_from="")
+        assert (status, problem["errors"][0]["field"]) == (400, "resume_from")
+        assert (await mina.start(id_, key="k" if expected == 201 else None))[0] == expected
+
+
 async def test_a_running_run_within_its_day_is_recovered_whatever_is_to_be_resumed(mina: Learner) -> None:
     id_ = await mina.session(CHECK)
     run = await mina.started(id_)

@@ -57,7 +57,9 @@ class CourseIn(fields.Body):
 class NewCourseIn(CourseIn):
     owner: str | None = Field(
         default=None,
+        min_length=1,
         max_length=63,
+        pattern=fields.NO_NUL,
         examples=["mina"],
         description="Whose it is; unset: yours. Only an admin names others.",
     )
@@ -74,7 +76,9 @@ class TakeUpIn(fields.Body):
     starts_on: Day | None = Field(default=None, description="The date of day 1; unset: today.", examples=["2026-03-02"])
     owner: str | None = Field(
         default=None,
+        min_length=1,
         max_length=63,
+        pattern=fields.NO_NUL,
         examples=["mina"],
         description="Who learns; unset: you. Only an admin names others.",
     )

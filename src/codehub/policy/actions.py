@@ -205,6 +205,8 @@ TABLE: Mapping[Action, Rule] = {
 }
 # What a workspace's scripts can make a browser do: without an origin of its own they would do it to the dashboard.
 ENTERING = frozenset({A.WORKSPACE_ENTER, A.WORKSPACE_WORK})
+# What was learnt is the learner's own doing: a shell on the machine is no reason to do it in their place.
+LEARNERS_OWN = frozenset({A.RUN_START, A.RUN_WRITE, A.RUN_ABANDON})
 SYSTEM: Mapping[str, frozenset[Action]] = {
     System.TTL: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_SLEEP, A.WORKSPACE_KEEP_AWAKE, A.WORKSPACE_ARCHIVE}),
     System.WAKE: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_WAKE}),

@@ -80,7 +80,7 @@ OPERATOR_KEY = "operator"  # in place of a token's id: what the operator opens s
 
 
 def operator(name: str) -> Principal:
-    """A person with a shell on the machine, who may do everything; history and audit name them as who they are."""
+    """A person with a shell on the machine: may do everything but learn for others; history and audit name them."""
     return Principal(f"cli:{name}", Role.ADMIN, ALL_SCOPES, token_id=OPERATOR_KEY, kind=Kind.OPERATOR)
 
 

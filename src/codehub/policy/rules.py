@@ -1,7 +1,7 @@
 """`decide`: may this principal do that? Pure; every service asks at its door. And numbers that depend on who asks."""
 
 from codehub.errors import ForbiddenError, NotFoundError
-from codehub.policy.actions import ENTERING, SYSTEM, TABLE, Action, Cell, Subject
+from codehub.policy.actions import ENTERING, LEARNERS_OWN, SYSTEM, TABLE, Action, Cell, Subject
 from codehub.policy.model import (
     ALL_SCOPES,
     PLATFORM,
@@ -35,6 +35,8 @@ def decide(principal: Principal | None, action: Action, resource: Resource = PLA
     if principal is None:
         return Decision(Effect.FORBID, "log in first")
     if principal.kind is Kind.OPERATOR:
+        if action in LEARNERS_OWN:
+            return _not_the_learner(action, resource)
         return Decision(Effect.ALLOW, rule.about, Relation.OPERATOR)
     if principal.kind is Kind.SYSTEM:
         return _by_system(principal, action)
@@ -80,8 +82,12 @@ def _refusal(principal: Principal, action: Action, resource: Resource) -> Decisi
         case Subject.WORKSPACE if relations_to(principal, resource) & TABLE[Action.WORKSPACE_SEE].cells.keys():
             return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: ask {resource.owner}")
         case Subject.PLAN if relations_to(principal, resource) & TABLE[Action.PLAN_SEE].cells.keys():
-            return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: {resource.owner} does")
+            return _not_the_learner(action, resource)
     return Decision(Effect.HIDE, "it belongs to another person")
+
+
+def _not_the_learner(action: Action, resource: Resource) -> Decision:
+    return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: {resource.owner} does")
 
 
 def relations_to(principal: Principal, resource: Resource) -> frozenset[Relation]:

@@ -1,5 +1,6 @@
 """REST about plans and their sessions. What is learnt in one, as far as its learner may see it, has an `ETag`."""
 
+import re
 from datetime import date
 from typing import Annotated, Any
 
@@ -22,9 +23,12 @@ SessionId = Annotated[str, Path(description="A session's id.", examples=["k3jx7q
 Title = Annotated[fields.Name, Field(examples=["Week 3"])]
 
 
+DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+
+
 def _day(value: Any) -> Any:
-    """A number would be taken for seconds since 1970, and a time for its day."""
-    if not isinstance(value, str) or len(value) != len("2026-03-02"):
+    """A number, also as a text, would be taken for seconds since 1970, and a time for its day."""
+    if not isinstance(value, str) or not re.fullmatch(DAY, value):
         raise ValueError("must be a date like 2026-03-02")
     return value
 
@@ -47,7 +51,9 @@ class PlanIn(fields.Body):
     sessions: list[SessionIn] = Field(min_length=1, max_length=MOST_SESSIONS)
     owner: str | None = Field(
         default=None,
+        min_length=1,
         max_length=63,
+        pattern=fields.NO_NUL,
         examples=["mina"],
         description="Whose it is; unset: yours. Only an admin names others.",
     )

@@ -34,6 +34,7 @@ RUN: dict[str, Any] = {"model": RunOut}
 class StartIn(fields.Body):
     resume_from: str | None = Field(
         default=None,
+        min_length=1,
         max_length=63,
         pattern=fields.NO_NUL,
         description="An abandoned run of this session: a new run goes on where it stopped. Unset: from the first step.",
