@@ -1,12 +1,15 @@
 """What is wrong with a course's folder is said with file and line, all of it at once."""
 
+import os
 import pathlib
 import shutil
+import sys
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
-from codehub.courses import cli, folder
+from codehub.courses import cli, folder, questions
 
 EXAMPLE = pathlib.Path(str(cli.EXAMPLE)) / "en"
 Change = Callable[[pathlib.Path], object]
@@ -103,10 +106,23 @@ WRONG: dict[str, tuple[Change, str]] = {
     "binary": (written("01-hello/files/a.png", b"\x89PNG\x00"), "01-hello/files/a.png:1: is not a text file"),
     "not UTF-8": (written("01-hello/files/a.txt", b"one\ntwo \xe9\n"), "01-hello/files/a.txt:2: is not UTF-8"),
     "Markdown not UTF-8": (written("course.md", b"---\ntitle: \xe9"), "course.md:2: is not UTF-8"),
-    "link out": (linked("01-hello/files/passwd", "/etc/passwd"), "01-hello/files/passwd:1: is a link that leads out"),
-    "link up and out": (linked("01-hello/files/x", "../../../x"), "01-hello/files/x:1: is a link that leads out"),
-    "link to nothing": (linked("01-hello/files/x", "y"), "01-hello/files/x:1: cannot be read"),
-    "link to a folder": (linked("01-hello/files/x", "../solutions"), "01-hello/files/x:1: is not an ordinary file"),
+    "link out": (linked("01-hello/files/passwd", "/etc/passwd"), "01-hello/files/passwd:1: is a link: put"),
+    "link up and out": (linked("01-hello/files/x", "../../../x"), "01-hello/files/x:1: is a link: put"),
+    "link to nothing": (linked("01-hello/files/x", "y"), "01-hello/files/x:1: is a link: put"),
+    "link to a folder": (linked("01-hello/files/x", "../solutions"), "01-hello/files/x:1: is a link: put"),
+    "link inside": (linked("01-hello/files/x", "hello.py"), "01-hello/files/x:1: is a link: put"),
+    "link to itself": (linked("01-hello/files/x", "x"), "01-hello/files/x:1: is a link: put"),
+    "link into version control": (
+        lambda c: (written(".git/config", b"secret")(c), linked("01-hello/files/x", "../../.git/config")(c)),
+        "01-hello/files/x:1: is a link: put",
+    ),
+    "link in place of a page": (linked("01-hello/README.md", "session.md"), "01-hello/README.md:1: is a link: put"),
+    "pipe": (lambda c: os.mkfifo(c / "01-hello/files/x"), "01-hello/files/x:1: is not an ordinary file"),
+    "deep YAML": (replaced("course.md", "title: My", f"title: {'[' * 40}My"), "course.md:3: is not YAML: nested more"),
+    "deep YAML in lines": (
+        replaced("course.md", "title: My", f"title:\n  {'- ' * 40}My"),
+        "course.md:4: is not YAML: nested more than 20 deep",
+    ),
     "case alone": (written("01-hello/files/Hello.py", b""), "01-hello/files/hello.py:1: differs from 'Hello.py' only"),
     "too large a file": (written("01-hello/files/a", b"x" * 2**20 + b"x"), "01-hello/files/a:1: has more than 1024 KB"),
     "too large a session": (written("01-hello/files/a", b"x" * 300_000), f"{S}:1: has more than 262144 bytes"),
@@ -169,7 +185,6 @@ FINE: dict[str, Change] = {
     "compiled files": written("01-hello/files/__pycache__/hello.cpython-311.pyc", b"\x00\xff"),
     "git": written(".git/objects/aa", b"\x00\xff"),
     "a README": written("README.md", b"# <b>For teachers</b>"),
-    "a link inside": linked("01-hello/files/same.py", "hello.py"),
     "YAML that looks like something else": replaced(C, "  a: one\n  b: two", "  a: no\n  b: 1.10"),
     "a comment in code": replaced(C, 'print("a")', '## a comment\nprint("a")'),
 }
@@ -214,3 +229,26 @@ def test_what_is_no_folder_is_no_course(tmp_path: pathlib.Path, place: str) -> N
     found, problems = folder.examine(tmp_path / place)
     assert found is None
     assert "is not a folder" in str(problems[0])
+
+
+def calls(text: str) -> int:
+    """That reading these questions makes."""
+    made: Counter[str] = Counter()
+    sys.setprofile(lambda _frame, event, _what: made.update([event]))
+    try:
+        questions.read(text)
+    finally:
+        sys.setprofile(None)
+    return made.total()
+
+
+@pytest.mark.parametrize("line", ["## a\n", "## a\n~~~\n~~~\n", "x\n## a\n"])
+def test_twice_as_many_headings_are_twice_the_work(line: str) -> None:
+    calls(line)
+    assert calls(line * 400) < 2.5 * calls(line * 200)
+
+
+def test_a_heading_with_a_long_gap_is_read_at_once() -> None:
+    found = questions.read(f"## a{' ' * 300_000}b  \n\nHow?\n\n```question\nkind: text\nanswer: x\n```\n")
+    assert found.errors == []
+    assert found.questions[0]["id"] == f"a{' ' * 300_000}b"

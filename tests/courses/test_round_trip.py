@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codehub.courses import folder, source
+from codehub.errors import InvalidRequestError
 from tests.sessions.blueprints import FULL, SMALLEST, blueprints, lines, markdown
 
 _keys = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
@@ -46,6 +47,43 @@ def test_more_than_a_hundred_sessions_keep_their_order(tmp_path: pathlib.Path) -
     course = source.parse({"title": "Long", "language": "en", "sessions": sessions})
     folder.write(course, tmp_path / "long")
     assert [s.key for s in folder.load(tmp_path / "long").sessions] == [f"s{n}" for n in range(120)]
+
+
+def practice(files: dict[str, str]) -> dict[str, Any]:
+    activity = {"instructions": "Do it.", "files": files}
+    return {**SMALLEST, "steps": ["PRACTICE", "COMPLETE"], "practiceActivity": activity}
+
+
+@pytest.mark.parametrize("path", ["/".join("a" * 100), ".git/config", "__pycache__/x.py", "x.pyc", " a /b "])
+def test_a_starter_file_of_any_path_is_carried(tmp_path: pathlib.Path, path: str) -> None:
+    sessions = [{"key": "a", "title": "T", "day": 1, "blueprint": practice({path: "x"})}]
+    course = source.parse({"title": "Short", "language": "en", "sessions": sessions})
+    folder.write(course, tmp_path / "c")
+    assert source.canonical(folder.load(tmp_path / "c")) == source.canonical(course)
+
+
+def test_what_a_folder_cannot_carry_is_no_starter_file() -> None:
+    sessions = [{"key": "a", "title": "T", "day": 1, "blueprint": practice({"b/__pycache__/x.pyc": "x"})}]
+    with pytest.raises(InvalidRequestError, match="compiled Python"):
+        source.parse({"title": "Short", "language": "en", "sessions": sessions})
+
+
+def test_a_session_of_short_lines_is_carried(tmp_path: pathlib.Path) -> None:
+    checks = [{"id": id_, "title": "T", "command": "true", "hint": "a\n" * 38_000 + "b"} for id_ in ("a", "b")]
+    blueprint = practice({})
+    blueprint["practiceActivity"]["checks"] = checks
+    sessions = [{"key": "a", "title": "T", "day": 1, "blueprint": blueprint}]
+    course = source.parse({"title": "Short", "language": "en", "sessions": sessions})
+    folder.write(course, tmp_path / "c")
+    assert source.canonical(folder.load(tmp_path / "c")) == source.canonical(course)
+
+
+def test_as_many_files_as_a_course_may_have_are_carried(tmp_path: pathlib.Path) -> None:
+    files = {f"f{n}": "" for n in range(60)}
+    sessions = [{"key": f"s{n}", "title": "T", "day": 1, "blueprint": practice(files)} for n in range(100)]
+    course = source.parse({"title": "Many", "language": "en", "sessions": sessions})
+    folder.write(course, tmp_path / "c")
+    assert source.canonical(folder.load(tmp_path / "c")) == source.canonical(course)
 
 
 def test_an_export_overwrites_nothing(tmp_path: pathlib.Path) -> None:

@@ -4,6 +4,7 @@ Read and written by `folder`. What a prompt says at the beginning of a line and 
 written with a backslash before it.
 """
 
+import bisect
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 from codehub.courses import front_matter
 from codehub.sessions.blueprint import Question
 
-_heading = re.compile(r"## +(\S.*?)\s*")
+_heading = re.compile(r"## +(\S.*)")
 _block = re.compile(r"```question\s*")
 _marks = re.compile(r"(\\*)(## .*|##|```question\s*)")
 _escaped = re.compile(r"\\(\\*(?:## .*|##|```question\s*))")
@@ -30,11 +31,14 @@ class Read:
 def read(text: str) -> Read:
     read_ = Read()
     lines = text.split("\n")
+    blocks = [n for n, line in enumerate(lines) if _block.fullmatch(line)]  # once: there may be many questions
     number = 0
     while number < len(lines):
         found = _heading.fullmatch(lines[number])
         if found:
-            number = _section(lines, number, found[1], read_)
+            opens = bisect.bisect_right(blocks, number)
+            end = blocks[opens] if opens < len(blocks) else len(lines)
+            number = _section(lines, (number, end), found[1].rstrip(), read_)
         elif lines[number].strip():
             read_.errors.append((number + 1, "a question begins with a line `## its-id`"))
             number = next((n for n in range(number, len(lines)) if _heading.fullmatch(lines[n])), len(lines))
@@ -45,9 +49,9 @@ def read(text: str) -> Read:
     return read_
 
 
-def _section(lines: Sequence[str], start: int, id_: str, read_: Read) -> int:
-    """Read one question; the line after it."""
-    opens = next((n for n in range(start + 1, len(lines)) if _block.fullmatch(lines[n])), len(lines))
+def _section(lines: Sequence[str], marks: tuple[int, int], id_: str, read_: Read) -> int:
+    """Read one question, whose heading and next block are on these lines; the line after it."""
+    start, opens = marks
     heading = next((n for n, line in _outside_fences(lines, start + 1, opens) if _heading.fullmatch(line)), None)
     if heading is not None or opens == len(lines):
         read_.errors.append((start + 1, f"the question {id_!r} has no block ```question"))

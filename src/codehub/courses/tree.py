@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codehub.courses.source import MOST_BYTES
+from codehub.sessions.blueprint_model import is_compiled
 
-MOST_ENTRIES = 5_000
+MOST_ENTRIES = 40_000  # whatever a course may have, 200 sessions of 100 files each, and as many solutions
 LONGEST_FILE = 1024 * 1024
-DEEPEST = 20
+DEEPEST = 110  # a starter file's path, of 200 bytes, has 100 at most
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})  # at the top
 
 
@@ -88,39 +89,36 @@ def _entries(root: pathlib.Path, below: str, tree: Tree) -> Iterator[str]:
     seen: dict[str, str] = {}
     for entry in sorted(os.scandir(root / below), key=lambda entry: entry.name):
         path = f"{below}{entry.name}"
-        if (not below and entry.name in VERSION_CONTROL) or _is_compiled(path):
+        if (not below and entry.name in VERSION_CONTROL) or is_compiled(path):
             continue
         other = seen.setdefault(entry.name.casefold(), entry.name)
         if other != entry.name:
             tree.wrong(path, f"differs from {other!r} only in case: on many machines that is one file")
         elif entry.is_dir(follow_symlinks=False):
             yield from _entries(root, f"{path}/", tree)
-        elif _is_usable(entry, path, root, tree):
-            tree.paths[path] = entry.stat().st_size
+        elif _is_usable(entry, path, tree):
+            tree.paths[path] = entry.stat(follow_symlinks=False).st_size
             yield path
 
 
-def _is_compiled(path: str) -> bool:
-    """Installers compile every Python file they find, a course's too."""
-    return path.endswith(".pyc") and path.split("/")[-2:-1] == ["__pycache__"]
-
-
-def _is_usable(entry: os.DirEntry[str], path: str, root: pathlib.Path, tree: Tree) -> bool:
-    complaint = _complaint(entry, root)
+def _is_usable(entry: os.DirEntry[str], path: str, tree: Tree) -> bool:
+    complaint = _complaint(entry)
     if complaint:
         tree.wrong(path.encode("utf-8", "replace").decode(), complaint)
     return complaint is None
 
 
-def _complaint(entry: os.DirEntry[str], root: pathlib.Path) -> str | None:
+def _complaint(entry: os.DirEntry[str]) -> str | None:
     try:
         entry.name.encode()
     except UnicodeEncodeError:
         return "the name is not UTF-8: rename it"
-    if entry.is_symlink() and not pathlib.Path(entry.path).resolve().is_relative_to(root.resolve()):
-        return "is a link that leads out of the course's folder: put the file itself here"
+    if (
+        entry.is_symlink()
+    ):  # also inside the folder: it could lead to solutions, or to what version control keeps secret
+        return "is a link: put the file itself here"
     try:
-        found = entry.stat()
+        found = entry.stat(follow_symlinks=False)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     if not stat.S_ISREG(found.st_mode):

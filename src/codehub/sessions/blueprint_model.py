@@ -215,7 +215,14 @@ def path_complaint(path: str) -> str | None:
         return "a path names a file"
     if posixpath.normpath(path) != path:
         return f"a path is written in its shortest form: {posixpath.normpath(path)}"
+    if is_compiled(path):
+        return "a path names a text, which compiled Python is not"
     return None
+
+
+def is_compiled(path: str) -> bool:
+    """Installers compile every Python file they find, a course's too: what they make is no part of it."""
+    return path.endswith(".pyc") and path.split("/")[-2:-1] == ["__pycache__"]
 
 
 def _apart(files: Mapping[str, str]) -> Mapping[str, str]:
