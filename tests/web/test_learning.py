@@ -191,7 +191,7 @@ async def test_addresses_that_no_page_of_ours_has_are_read_all_the_same(mina: ai
 
 async def test_a_course_that_says_much_is_shown_by_its_beginning(site: Site, mina: aiohttp.ClientSession) -> None:
     sessions = [{"key": "one", "title": "One", "day": 1, "blueprint": LEARN}]
-    about = "\n\n".join(f"Paragraph {n}. {'word ' * 60}" for n in range(100))
+    about = "\n\n".join(f"Paragraph {n}. {'word ' * 35}" for n in range(100))
     new = {"title": "Long", "language": "en", "description": about, "sessions": sessions}
     async with site.admin() as admin, admin.post("/api/v1/courses", json=new) as answer:
         assert answer.status == 201
