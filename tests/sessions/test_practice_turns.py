@@ -17,6 +17,11 @@ from tests.sessions.practice_lab import PRACTICE, practice
 HELD = "until [ -e go ]; do sleep 0.05; done; rm go"
 RUNS = "UPDATE workspaces SET observed_status = 'RUNNING', phase_changed_at = now() WHERE id = $1"
 ENDED = "status = 'ABANDONED', ended_at = now(), end_reason = 'session_canceled'"
+END = """
+WITH ended AS (UPDATE practice_tasks SET status = 'DONE', ended_at = now(), result = '{"outcome": "not_running"}'
+               WHERE status = 'WAITING')
+SELECT pg_notify('codehub_practice_done', '')
+"""
 TASKS = "SELECT status, fence, result FROM practice_tasks ORDER BY fence"
 
 
@@ -108,7 +113,8 @@ async def test_a_page_whose_run_was_taken_over_while_its_checks_waited_is_told(
         status_, refused = await earlier
         assert (status_, refused["code"]) == (409, "RUN_TAKEN_OVER")
         assert [(row["status"], row["fence"]) for row in await c.fetch(TASKS)] == [("DONE", 1), ("WAITING", 2)]
-        later.cancel()
+        await c.execute(END)
+        assert (await later)[1]["code"] == "WORKSPACE_NOT_RUNNING"
 
 
 async def _until_asked(c: Any, tasks: int) -> None:
