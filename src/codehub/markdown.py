@@ -7,6 +7,7 @@ becomes a link to it.
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from markdown_it.token import Token
 
 SCHEMES = frozenset({"http", "https", "mailto"})
 LONGEST = 200_000  # characters that are rendered: more than any text of a blueprint has
+KEPT = 128  # texts with their HTML: some 60 MB, were all of them as long as a blueprint's text can be
 MOST_NESTED = 20  # of quotes, lists, emphasis in each other; what is deeper is shown as it is written
 TAGS = frozenset(
     {"a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"}
@@ -30,7 +32,15 @@ _like_a_link = re.compile(r"\[[^\[\]\n]+\]\([^()\n]*\)")
 
 
 def render(text: str, *, headings_from: int = 2) -> str:
-    """HTML of known elements only. `headings_from`: what `#` becomes, as a page has its own first heading."""
+    """HTML of known elements only. `headings_from`: what `#` becomes, as a page has its own first heading.
+
+    It takes up to 20 µs for a character: pages call it in a thread, and the same texts again and again.
+    """
+    return _render(text[:LONGEST], headings_from)
+
+
+@lru_cache(maxsize=KEPT)
+def _render(text: str, headings_from: int) -> str:
     tokens = _parser.parse(_readable(text)[:LONGEST])
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:

@@ -164,3 +164,12 @@ def test_every_accepted_link_has_a_scheme_of_the_list_or_none() -> None:
         assert urlsplit(address).scheme.lower() in {"", *markdown.SCHEMES}
     for address in ("javascript:1", "java\nscript:1", "a:b", "data:,", " vbscript:x", "http//:a:b:c"[5:]):
         assert markdown.is_link(address) is address.startswith("/"), address
+
+
+def test_the_same_text_is_rendered_once_and_what_is_kept_is_bounded() -> None:
+    markdown._render.cache_clear()
+    for _ in range(3):
+        markdown.render("# One", headings_from=2)
+    markdown.render("# One", headings_from=3)
+    found = markdown._render.cache_info()
+    assert (found.hits, found.misses, found.maxsize) == (2, 2, markdown.KEPT)

@@ -1,16 +1,19 @@
 """The pages of learning and their forms as any browser sends them: by POST and 303, without JavaScript."""
 
 import re
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import pytest
 
+from codehub import markdown
 from codehub.command import operator
 from codehub.courses import installation
 from codehub.policy.model import Role
-from tests.sessions.learning import CHECK, FULL, LEARN, Learner
+from codehub.sessions import blueprint
+from tests.sessions.learning import CHECK, FULL, LEARN, RIGHT, Learner
 from tests.virtual_time import ManualClock
 from tests.web.server import Site
 from tests.web.test_dashboard import page, post
@@ -198,3 +201,27 @@ async def test_a_course_that_says_much_is_shown_by_its_beginning(site: Site, min
     shown = await page(mina, "/learn")
     assert "Paragraph 1." in shown
     assert "Paragraph 90." not in shown
+
+
+async def test_markdown_and_blueprints_are_read_beside_the_loop(
+    mina: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a large one takes a second, requests of others go on."""
+    on_the_loop = dict[str, bool]()
+
+    def noting(name: str, real: Any) -> Any:
+        def called(*given: Any, **named: Any) -> Any:
+            on_the_loop[name] = on_the_loop.get(name, False) or threading.current_thread() is threading.main_thread()
+            return real(*given, **named)
+
+        return called
+
+    monkeypatch.setattr(markdown, "render", noting("render", markdown.render))
+    monkeypatch.setattr(blueprint, "parse", noting("parse", blueprint.parse))
+    id_ = (await plan(mina, FULL))["sessions"][0]["id"]
+    run = await Learner(mina).started(id_)
+    for index, state in enumerate([{}, RIGHT]):
+        await page(mina, f"/sessions/{id_}")
+        await Learner(mina).complete(run, index, state)
+    await page(mina, f"/sessions/{id_}")
+    assert on_the_loop == {"render": False, "parse": False}

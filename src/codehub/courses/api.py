@@ -1,5 +1,6 @@
 """REST about courses: every person sees what there is, its author and admins what is in it."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated, Any
@@ -146,8 +147,10 @@ def _outline(found: Outline) -> OutlineOut:
     return OutlineOut(**_shown(found.course), sessions=_lessons(found.lessons))
 
 
-def _source(course: CourseIn) -> source.Source:
-    return source.parse(course.model_dump(exclude={"owner", "version"}, exclude_none=True))
+async def _source(course: CourseIn) -> source.Source:
+    """In a thread: a large one takes long enough for others to notice."""
+    written = course.model_dump(exclude={"owner", "version"}, exclude_none=True)
+    return await asyncio.to_thread(source.parse, written)
 
 
 @router.post("/courses", status_code=201, responses=documented(404, 409, 413, 429))
@@ -156,7 +159,7 @@ async def create_course(
 ) -> OutlineOut:
     """Its first version."""
     await spend_creation(request, caller, "course")
-    return _outline(await _service(request).create(caller, _source(course), course.owner))
+    return _outline(await _service(request).create(caller, await _source(course), course.owner))
 
 
 @router.get("/courses")
@@ -205,7 +208,7 @@ async def change_course(
 ) -> OutlineOut:
     """A new version; the old ones stay. It reaches the sessions of learners' plans that nobody has started."""
     await spend_creation(request, caller, "course")
-    return _outline(await _service(request).change(caller, id, _source(course), course.version))
+    return _outline(await _service(request).change(caller, id, await _source(course), course.version))
 
 
 @router.post(

@@ -1,5 +1,6 @@
 """The use cases about courses, each one transaction: write one, change it, take it up. For the API and the start."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -228,7 +229,7 @@ class Courses:
     async def _plan(self, c: Connection, course: Course, starts_on: date, owner: str | None) -> NewPlan:
         lessons = await store.lessons(c, course.id, course.version)
         bodies = await revisions.bodies(c, {lesson.blueprint_hash for lesson in lessons})
-        parsed = {hash_: blueprint.parse(body) for hash_, body in bodies.items()}
+        parsed = await asyncio.to_thread(lambda: {hash_: blueprint.parse(body) for hash_, body in bodies.items()})
         sessions = [NewSession(s.title, rules.on(starts_on, s.day), parsed[s.blueprint_hash], s.key) for s in lessons]
         return NewPlan(course.title, sessions, owner, course.id, course.version, starts_on)
 

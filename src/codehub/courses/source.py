@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from codehub.errors import InvalidRequestError
+from codehub.errors import ERRORS_AT_MOST, InvalidRequestError
 from codehub.sessions import blueprint
 from codehub.sessions.blueprint import Blueprint
 from codehub.sessions.blueprint_model import Line, Markdown, Part, whole
@@ -58,26 +58,30 @@ Errors = list[tuple[str, str]]
 
 
 def parse(value: object) -> Source:
-    """Raise InvalidRequestError with everything that is wrong, each by its field."""
-    source, errors = read(value)
+    """Raise InvalidRequestError with what is wrong, each by its field: as much of it as is told."""
+    source, errors = read(value, most_errors=ERRORS_AT_MOST)
     if source is None:
         raise InvalidRequestError.of([(field or "body", message) for field, message in errors])
     return source
 
 
-def read(value: object) -> tuple[Source | None, Errors]:
-    """The course, or what is wrong with it: fields and messages."""
+def read(value: object, *, most_errors: int | None = None) -> tuple[Source | None, Errors]:
+    """The course, or what is wrong with it: fields and messages. After `most_errors` no further session is read."""
     if not isinstance(value, dict):
         return None, [("", "must be an object")]
     given = value.get("sessions")
     head, errors = _model(Head, {name: part for name, part in value.items() if name != "sessions"})
     if not isinstance(given, list) or not 1 <= len(given) <= MOST_SESSIONS:
         return None, [*errors, ("sessions", f"must be a list of 1 to {MOST_SESSIONS} sessions")]
+    if complaint := blueprint.too_many(one.get("blueprint") for one in given if isinstance(one, dict)):
+        return None, [*errors, ("sessions", complaint)]
     sessions = []
     for number, one in enumerate(given):
         session, wrong = _session(one)
         sessions.append(session)
         errors += [(f"sessions.{number}{field and '.'}{field}", message) for field, message in wrong]
+        if most_errors is not None and len(errors) > most_errors:
+            return None, errors
     errors += _twice(given)
     if errors or head is None:
         return None, errors

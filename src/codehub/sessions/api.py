@@ -1,6 +1,8 @@
 """REST about plans and their sessions. What is learnt in one, as far as its learner may see it, has an `ETag`."""
 
+import asyncio
 import re
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any
 
@@ -8,6 +10,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
+from codehub.errors import InvalidRequestError
 from codehub.http import fields, paging, provide
 from codehub.http.access import may, spend_creation
 from codehub.http.problems import documented
@@ -63,14 +66,20 @@ def _service(request: Request) -> Sessions:
     return provide.get(request, Sessions)
 
 
+def _read(sessions: Sequence[SessionIn]) -> list[NewSession]:
+    if complaint := blueprint.too_many(s.blueprint for s in sessions):
+        raise InvalidRequestError(complaint, field="sessions")
+    return [
+        NewSession(s.title, s.scheduled_for_date, blueprint.parse(s.blueprint, f"sessions.{position}.blueprint"))
+        for position, s in enumerate(sessions)
+    ]
+
+
 @router.post("/plans", status_code=201, responses=documented(404, 413, 429))
 async def create_plan(request: Request, caller: Annotated[Principal, may(Action.PLAN_CREATE)], plan: PlanIn) -> PlanOut:
     """Dated sessions for one learner. Answers in the blueprints come back to nobody."""
     await spend_creation(request, caller, "plan")
-    new = [
-        NewSession(s.title, s.scheduled_for_date, blueprint.parse(s.blueprint, f"sessions.{position}.blueprint"))
-        for position, s in enumerate(plan.sessions)
-    ]
+    new = await asyncio.to_thread(_read, plan.sessions)  # a large plan takes long enough for others to notice
     return view.show_plan(await _service(request).create_plan(caller, NewPlan(plan.title, new, plan.owner)))
 
 

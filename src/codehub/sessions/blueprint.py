@@ -6,7 +6,7 @@ Called by `Sessions` and `Courses` before anything is stored, by `courses.folder
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -29,6 +29,8 @@ from codehub.sessions.blueprint_model import (
 __all__ = ["Activity", "Blueprint", "Check", "Choice", "Question", "Step"]
 T = TypeVar("T")
 MOST_BYTES = 256 * 1024  # of the canonical form
+MOST_STEPS_IN_ALL = 20_000  # of a plan or a course: a hundred in each of 200 sessions
+MOST_FILES_IN_ALL = 2000
 MOST_LEVELS = 8  # of lists and objects in each other; the schema has five
 NEEDS = {  # what a step needs, and where it stands
     Step.LEARN: ("learningContent", "a LEARN step needs at least one chunk"),
@@ -59,6 +61,21 @@ def read(value: object) -> tuple[Blueprint | None, list[tuple[str, str]]]:
     if blueprint and not errors and len(canonical(blueprint).encode()) > MOST_BYTES:  # defaults may have added to it
         errors = [("", _too_large())]
     return (None, errors) if errors else (blueprint, [])
+
+
+def too_many(blueprints: Iterable[object]) -> str | None:
+    """Why these cannot be in one plan or course; looked at before any is read. None: they can."""
+    steps = files = 0
+    for one in blueprints:
+        if isinstance(one, dict):
+            steps += len(found) if isinstance(found := one.get("steps"), list) else 0
+            activity = one.get("practiceActivity")
+            found = activity.get("files") if isinstance(activity, dict) else None
+            files += len(found) if isinstance(found, dict) else 0
+    for count, most, what in ((steps, MOST_STEPS_IN_ALL, "steps"), (files, MOST_FILES_IN_ALL, "starter files")):
+        if count > most:
+            return f"have {count} {what} together; {most} is the most: make two of it"
+    return None
 
 
 def canonical(blueprint: Blueprint) -> str:

@@ -4,6 +4,7 @@ Names in JSON are camelCase, because files of courses carry them. Texts are brou
 lines around them), so that what is written to a folder and read again is the same.
 """
 
+import itertools
 import posixpath
 import re
 import unicodedata
@@ -233,11 +234,11 @@ def _apart(files: Mapping[str, str]) -> Mapping[str, str]:
         if folded in seen:
             raise ValueError(f"{path!r} and {seen[folded]!r} differ only in case")
         seen[folded] = path
-    for folded, path in seen.items():
-        parents = folded.split("/")[:-1]
-        for depth in range(len(parents)):
-            if (parent := "/".join(parents[: depth + 1])) in seen:
-                raise ValueError(f"{seen[parent]!r} is a file, and {path!r} needs it to be a folder")
+    # With the separator before every other character, what is in a folder comes right after a file of its name.
+    ordered = sorted((folded.replace("/", "\x00"), path) for folded, path in seen.items())
+    for (parent, file), (inner, path) in itertools.pairwise(ordered):
+        if inner.startswith(f"{parent}\x00"):
+            raise ValueError(f"{file!r} is a file, and {path!r} needs it to be a folder")
     return files
 
 

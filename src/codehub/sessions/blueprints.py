@@ -1,5 +1,6 @@
 """Blueprints by their hash, kept in the process: read often, never changed. For `Sessions`, `Runs` and their API."""
 
+import asyncio
 import json
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from codehub.db import Connection
 from codehub.sessions import blueprint, store
 from codehub.sessions.blueprint import Activity, Blueprint, Question, Step
 
-MOST = 200  # of up to 256 KB each
+MOST_TEXT = 4 * 1024 * 1024  # characters of JSON in all: in the process one takes up to 25 times as much
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,26 @@ class Lesson:
 
 class Blueprints:
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Lesson] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Lesson, int]] = OrderedDict()  # with the length of its text
+        self._text = 0
 
     async def get(self, c: Connection, hash_: str) -> Lesson:
-        found = self._kept.get(hash_)
-        if found is None:
-            found = self._kept[hash_] = _lesson(*await store.blueprint(c, hash_))
-            if len(self._kept) > MOST:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(hash_)
-        return found
+        if found := self._kept.get(hash_):
+            self._kept.move_to_end(hash_)
+            return found[0]
+        body, view_hash = await store.blueprint(c, hash_)
+        lesson = await asyncio.to_thread(_lesson, body, view_hash)  # a large one takes long enough for others to notice
+        self._keep(hash_, lesson, len(body))
+        return lesson
+
+    def _keep(self, hash_: str, lesson: Lesson, length: int) -> None:
+        if hash_ in self._kept:  # another request was quicker
+            return
+        self._kept[hash_] = lesson, length
+        self._text += length
+        while self._text > MOST_TEXT:
+            _, (_, gone) = self._kept.popitem(last=False)
+            self._text -= gone
 
 
 def _lesson(body: str, view_hash: str) -> Lesson:

@@ -3,6 +3,7 @@
 Reads through the services and words it with `learning_presentation`; `learning` hands the result to the templates.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -138,7 +139,7 @@ class Reader:
             for c in sorted(found, key=lambda c: (c.language != self.locale.language, c.created_at, c.title))
             if c.id not in at_it and not (c.is_shipped and c.language != self.locale.language and c.key in mine)
         ]
-        return [self._course(c) for c in offered]
+        return await asyncio.to_thread(lambda: [self._course(c) for c in offered])  # Markdown takes its time
 
     def _course(self, course: Course) -> CourseCard:
         other = course.language if course.language != self.locale.language else ""

@@ -4,6 +4,7 @@ Reads through the services and words it with `learning_presentation`; `player` h
 learner may not see before it is checked (answers, feedback, commands) is not in it.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -167,7 +168,7 @@ class Reader:
             outline=list(self._outline(lesson)),
             runs=[self._line(line, len(lesson.steps)) for line in runs],
             next=presentation.next_session([s for s in plan.sessions if s.id != session.id]),
-            encouragement=_html(lesson.blueprint.encouragement),
+            encouragement=await _rendered(_html, lesson.blueprint.encouragement),
             mine=mine,
             may_close=policy.allows(caller, Action.SESSION_SKIP, Resource(owner=plan.owner)),
         )
@@ -220,15 +221,16 @@ class Reader:
             case Step.LEARN:
                 k, n = lesson.steps[:index].count(kind), lesson.steps.count(kind)
                 chunks = share(lesson.blueprint.learning_content, n, k)
-                return StepView(index, kind, done, chunks=[_html(chunk) for chunk in chunks])
+                return StepView(index, kind, done, chunks=await _rendered(lambda: [_html(chunk) for chunk in chunks]))
             case Step.CHECK:
                 attempt = await self._saved(run, index) if done else await self._attempts.of(run.id, index)
-                questions = [self._question(i, question, attempt) for i, question in enumerate(lesson.questions(index))]
+                asked_now = lesson.questions(index)
+                questions = await _rendered(lambda: [self._question(i, q, attempt) for i, q in enumerate(asked_now)])
                 return StepView(index, kind, done, questions=questions, tried=attempt.wrong is not None)
             case Step.PRACTICE:
                 return StepView(index, kind, done, practice=await self._practice(lesson, run, index))
             case _:
-                return StepView(index, kind, done, encouragement=_html(lesson.blueprint.encouragement))
+                return StepView(index, kind, done, encouragement=await _rendered(_html, lesson.blueprint.encouragement))
 
     async def _saved(self, run: Run, index: int) -> Attempt:
         found, _ = await self.services.runs.snapshots(self.caller, run.id, after=index - 1, limit=1)
@@ -264,8 +266,8 @@ class Reader:
         results = {str(check["id"]): check for check in attempt.checks}
         card = await self._card(run)
         return PracticeView(
-            instructions=_html(activity.instructions),
-            checks=[_check(check.title, results.get(check.id)) for check in activity.checks],
+            instructions=await _rendered(_html, activity.instructions),
+            checks=await _rendered(lambda: [_check(check.title, results.get(check.id)) for check in activity.checks]),
             tried=bool(results),
             card=card,
             runs=card is not None and card.w.phase is Phase.RUNNING and not card.w.deleted_at,
@@ -300,6 +302,9 @@ def _check(title: str, found: Mapping[str, Any] | None) -> CheckView:
         timed_out=bool(found.get("timed_out")),
         truncated=bool(found.get("truncated")),
     )
+
+
+_rendered = asyncio.to_thread  # 100 KB of brackets take a second: others' requests go on meanwhile
 
 
 def _html(text: str, headings_from: int = 3) -> Markup:
