@@ -22,7 +22,7 @@ def course(*given: object) -> dict[str, object]:
     return {"title": "Course", "language": "en", "sessions": sessions}
 
 
-@pytest.mark.parametrize(("one", "what", "times"), [(MANY_STEPS, "steps", 11), (MANY_FILES, "starter files", 21)])
+@pytest.mark.parametrize(("one", "what", "times"), [(MANY_STEPS, "steps", 11), (MANY_FILES, "starter files", 101)])
 async def test_a_plan_and_a_course_have_so_many_steps_and_files_in_all(
     mina: Learner, one: object, what: str, times: int
 ) -> None:

@@ -30,7 +30,7 @@ __all__ = ["Activity", "Blueprint", "Check", "Choice", "Question", "Step"]
 T = TypeVar("T")
 MOST_BYTES = 256 * 1024  # of the canonical form
 MOST_STEPS_IN_ALL = 20_000  # of a plan or a course: a hundred in each of 200 sessions
-MOST_FILES_IN_ALL = 2000
+MOST_FILES_IN_ALL = 10_000
 MOST_LEVELS = 8  # of lists and objects in each other; the schema has five
 NEEDS = {  # what a step needs, and where it stands
     Step.LEARN: ("learningContent", "a LEARN step needs at least one chunk"),
