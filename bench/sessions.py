@@ -227,7 +227,8 @@ async def start_anew(learning: Learning, many: int) -> None:
 
 async def run(folder: pathlib.Path, options: argparse.Namespace) -> bool:
     # A connection more than there are clients: events are published beside them.
-    environment = {"CODEHUB_MAX_PLANS_PER_USER": "0", "CODEHUB_DATABASE_POOL_SIZE": str(options.clients + 1)}
+    unbounded = {"CODEHUB_MAX_PLANS_PER_USER": "0", "CODEHUB_MAX_IDEMPOTENCY_KEYS_PER_USER": "0"}
+    environment = {**unbounded, "CODEHUB_DATABASE_POOL_SIZE": str(options.clients + 1)}
     config = settings.load({"CODEHUB_DATA_DIR": str(folder), **environment})
     data, clock = DataDir(config.storage.data_dir), SystemClock()
     data.lock()
