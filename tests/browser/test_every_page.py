@@ -194,19 +194,24 @@ LOOKS: list[tuple[str, Scheme, int]] = list(itertools.product(("en", "ko"), ("li
 FEW: list[tuple[str, Scheme, int]] = [("ko", "light", 360), ("en", "dark", 1280)]
 
 
-@pytest.mark.parametrize(("language", "scheme", "width"), LOOKS if PICTURES else FEW)
-async def test_every_page_is_whole_named_and_legible(
-    gallery: Gallery, chromium: Browser, language: str, scheme: Scheme, width: int
-) -> None:
+async def look_from(chromium: Browser, url: str, language: str, scheme: Scheme, width: int) -> Page:
+    """A page in a browser of its own, of somebody who reads and sees it so."""
     context = await chromium.new_context(
-        base_url=gallery.site.url,
+        base_url=url,
         locale={"en": "en-GB", "ko": "ko-KR"}[language],
         color_scheme=scheme,
         viewport={"width": width, "height": 800},
         reduced_motion="reduce",
     )
     context.set_default_timeout(WAIT_MS)
-    page = await context.new_page()
+    return await context.new_page()
+
+
+@pytest.mark.parametrize(("language", "scheme", "width"), LOOKS if PICTURES else FEW)
+async def test_every_page_is_whole_named_and_legible(
+    gallery: Gallery, chromium: Browser, language: str, scheme: Scheme, width: int
+) -> None:
+    page = await look_from(chromium, gallery.site.url, language, scheme, width)
     found: list[str] = []
     await page.goto("/login/nothing")
     found += await look(page, "link-used", language, scheme, width)
@@ -229,7 +234,7 @@ async def test_every_page_is_whole_named_and_legible(
     for name, path in pages_of(gallery).items():
         await page.goto(path)
         found += await look(page, name, language, scheme, width)
-    await context.close()
+    await page.context.close()
     assert not found, "\n".join(found)
 
 

@@ -26,8 +26,8 @@ from codehub.wiring.api import open_services
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import NewWorkspace
-from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
-from tests.browser.test_every_page import FEW, LOOKS, PICTURES, Scheme, look
+from tests.browser.conftest import IN_ONE_LOOP
+from tests.browser.test_every_page import FEW, LOOKS, PICTURES, Scheme, look, look_from
 from tests.sessions.learning import LEARN
 from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving
@@ -235,15 +235,7 @@ async def gallery(settings: Settings, clock: ManualClock) -> AsyncIterator[Galle
 async def test_every_page_of_learning_is_whole_named_and_legible(
     gallery: Gallery, chromium: Browser, language: str, scheme: Scheme, width: int
 ) -> None:
-    context = await chromium.new_context(
-        base_url=gallery.site.url,
-        locale={"en": "en-GB", "ko": "ko-KR"}[language],
-        color_scheme=scheme,
-        viewport={"width": width, "height": 800},
-        reduced_motion="reduce",
-    )
-    context.set_default_timeout(WAIT_MS)
-    page = await context.new_page()
+    page = await look_from(chromium, gallery.site.url, language, scheme, width)
     found: list[str] = []
     for name in ("jun", "mina"):
         await page.goto((await gallery.site.login_link(name)).url(gallery.site.url))
@@ -261,5 +253,5 @@ async def test_every_page_of_learning_is_whole_named_and_legible(
     await page.locator("details.menu > summary").nth(3).click()
     await page.locator("details.menu[open] details.sure > summary").first.click()
     found += await look(page, "plan-menu", language, scheme, width)
-    await context.close()
+    await page.context.close()
     assert not found, "\n".join(found)

@@ -151,6 +151,8 @@ async def test_a_command_ends_with_the_process_that_asked_for_it(
     caller.send_signal(signal.SIGKILL)
     await caller.wait()
     await gone(mark)
+    assert processes_of(mark) == []
+    assert await runtime.container("w1") is not None  # the IDE goes on
 
 
 async def test_a_command_that_nobody_waits_for_any_more_ends(runtime: ProcessRuntime) -> None:

@@ -16,7 +16,7 @@ from codehub.errors import InvalidRequestError
 from codehub.runtimes.base import Exit
 from codehub.settings import LimitsConfig
 from codehub.templates.model import Template
-from codehub.workspaces.model import Desired, Observed, Operation, Phase, Workspace
+from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
 from tests.null_runtime import NullRuntime
 from tests.reconciler.test_controller import MINA, House, NullArchives, OneTemplate, build
 from tests.virtual_time import ManualClock
@@ -100,7 +100,9 @@ async def test_one_that_ended_while_it_could_not_be_told_is_started_again(house:
     await house.clock.advance(10)
     await house.tick(2)
     await house.clock.advance(10)
-    await house.until(bad, Phase.RUNNING)
+    again = await house.until(bad, Phase.RUNNING)
+    assert (again.health_status, again.error_info) == (Health.OK, None)
+    assert bad in house.runtime.running
 
 
 @pytest.mark.parametrize("purge", [False, True])
@@ -320,4 +322,6 @@ async def test_thousands_that_are_to_be_stored_away_keep_nobody_from_waking(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codehub.reconciler.controller.ROWS_PER_TICK", 3)
-    await store_eight_away_while_one_starts(house)
+    _, class_ = await store_eight_away_while_one_starts(house)
+    waiting = [await house.service.get(MINA, id_) for id_ in class_]
+    assert all(w.phase is not Phase.ARCHIVED for w in waiting)  # it did not start because they were done

@@ -56,7 +56,9 @@ _json = st.recursive(
 @given(st.fixed_dictionaries({question.id: _json for question in QUESTIONS}) | _json)
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_grading_takes_whatever_json_a_client_sends(answers: object) -> None:
-    grading.grade(QUESTIONS, answers)
+    graded = grading.grade(QUESTIONS, answers)
+    assert set(graded.wrong) <= {question.id for question in QUESTIONS}
+    assert set(graded.feedback) <= set(graded.wrong)
 
 
 def test_letters_that_folding_takes_apart_are_compared_whole() -> None:

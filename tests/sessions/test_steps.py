@@ -99,7 +99,8 @@ async def test_a_practice_without_a_workspace_is_not_completed(mina: Learner) ->
 
 async def test_a_practice_that_checks_nothing_is_completed_like_any_step(mina: Learner) -> None:
     reading = {**LEARN, "steps": ["PRACTICE", "COMPLETE"], "practiceActivity": {"instructions": "Look around."}}
-    await mina.finish(await mina.started(await mina.session(reading)), [{}, {}])
+    done = await mina.finish(await mina.started(await mina.session(reading)), [{}, {}])
+    assert (done["status"], done["step_index"]) == ("COMPLETED", 2)
 
 
 @pytest.mark.parametrize("end", ["complete", "abandon", "skip", "cancel"])
