@@ -47,6 +47,14 @@ class InvalidRequestError(CodeHubError):
         return error
 
 
+class PasswordRefusedError(InvalidRequestError):
+    """`reason` is what a page says of it, in its reader's language."""
+
+    def __init__(self, detail: str, *, reason: str) -> None:
+        super().__init__(detail, field="password")
+        self.reason = reason
+
+
 class UnauthenticatedError(CodeHubError):
     code = "UNAUTHENTICATED"
     status = 401
@@ -79,6 +87,12 @@ class NameKeptError(CodeHubError):
     title = "This user keeps their name"
 
 
+class PersonKeptError(CodeHubError):
+    code = "USER_KEPT"
+    status = 409
+    title = "This user cannot be removed"
+
+
 class DeactivatedError(CodeHubError):
     code = "USER_DEACTIVATED"
     status = 409
@@ -89,6 +103,42 @@ class LastAdminError(CodeHubError):
     code = "LAST_ADMIN"
     status = 409
     title = "One user must stay admin"
+
+
+class LastWayInError(CodeHubError):
+    code = "LAST_WAY_IN"
+    status = 409
+    title = "One way in must stay"
+
+
+class WrongCredentialsError(CodeHubError):
+    """In the same words whatever is wrong: who has an account is not said to those who guess."""
+
+    code = "WRONG_CREDENTIALS"
+    status = 401
+    title = "The name or the password is wrong"
+
+
+class WrongPasswordError(CodeHubError):
+    """Of a person who is logged in: a 401 would say that they are not."""
+
+    code = "WRONG_PASSWORD"
+    status = 403
+    title = "The password is wrong"
+
+
+class LoggedInError(CodeHubError):
+    """A browser's session is not replaced by another person's unasked."""
+
+    code = "LOGGED_IN_AS_ANOTHER"
+    status = 409
+    title = "Another person is logged in with this browser"
+
+
+class TooManyTriesError(CodeHubError):
+    code = "TOO_MANY_TRIES"
+    status = 429
+    title = "Too many wrong tries"
 
 
 class RateLimitError(CodeHubError):
@@ -103,6 +153,12 @@ class TokenLimitError(CodeHubError):
     title = "Too many access tokens"
 
 
+class AccountLimitError(CodeHubError):
+    code = "ACCOUNT_LIMIT"
+    status = 429
+    title = "Too many accounts"
+
+
 class StreamLimitError(CodeHubError):
     code = "STREAM_LIMIT"
     status = 429
@@ -115,6 +171,14 @@ class UnavailableError(CodeHubError):
     code = "UNAVAILABLE"
     status = 503
     title = "Not available right now"
+
+
+class BusyError(CodeHubError):
+    """All of something is in use; `retry_after` says when to come again."""
+
+    code = "BUSY"
+    status = 503
+    title = "Busy right now"
 
 
 class StartError(CodeHubError):

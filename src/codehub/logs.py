@@ -40,6 +40,7 @@ SECRET_TEXT = (
     (re.compile(r"\b(chp_[a-z0-9]+_)[A-Za-z0-9_-]+"), r"\1***"),
     (re.compile(r"\b([a-z2-7]{20}\.\d+\.)[A-Za-z0-9_-]{43}"), r"\1***"),  # a session's cookie
     (re.compile(r"(/login/)[A-Za-z0-9_-]{16,}"), r"\1***"),
+    (re.compile(r"(/join/)[^/?\s]+"), r"\1***"),  # the code of an invitation
     (re.compile(r"(?i)\b(bearer\s+)[^\s\"']+"), r"\1***"),
 )
 

@@ -13,11 +13,16 @@ from urllib.parse import urlsplit
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
 SCHEMES = frozenset({"http", "https", "mailto"})
 LONGEST = 200_000  # characters that are rendered: more than any text of a blueprint has
 KEPT = 128  # texts with their HTML: some 60 MB, were all of them as long as a blueprint's text can be
+MOST_COLUMNS = 50  # of a table; a wider one is shown as it is written
+MOST_CELLS = 10_000  # of all tables of a text: rows may leave out cells, so that a short text could have millions
+TOO_WIDE = f"a table of more than {MOST_COLUMNS} columns, which is not shown as one: make several of it"
+TOO_MANY = f"tables of more than {MOST_CELLS} cells together; what is beyond is shown as it is written"
 MOST_NESTED = 20  # of quotes, lists, emphasis in each other; what is deeper is shown as it is written
 TAGS = frozenset(
     {"a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"}
@@ -55,13 +60,25 @@ def _render(text: str, headings_from: int) -> str:
 def problems(text: str) -> list[tuple[int, str]]:
     """What would not be shown as its author meant it: the line (from 1), and what is wrong."""
     found = [(line, "a character that turns the text after it around") for line in _lines_with(_turning, text)]
-    for token in _lenient.parse(_readable(text)[:LONGEST]):
+    tables: dict[str, Any] = {}
+    tokens = _lenient.parse(_readable(text)[:LONGEST], tables)
+    found += tables.get(REFUSED, ())
+    for token in tokens:
         first = (token.map or [0])[0] + 1
         if token.type == "html_block":
             found.append((first, _no_html(token.content)))
         elif token.type == "inline":
             found += _in_line(token, first)
-    return sorted(found)
+    return sorted(set(found))
+
+
+def too_wide(text: str) -> int | None:
+    """The line (from 1) of a table that has too many columns to be accepted; looked for only where one may be."""
+    if not any(line.count("|") >= MOST_COLUMNS for line in text.split("\n")):
+        return None
+    tables: dict[str, Any] = {}
+    _lenient.parse(_readable(text)[:LONGEST], tables)
+    return next((line for line, what in tables.get(REFUSED, ()) if what == TOO_WIDE), None)
 
 
 def is_link(address: str) -> bool:
@@ -147,6 +164,35 @@ def _lines_with(pattern: re.Pattern[str], text: str) -> Iterator[int]:
     return (number for number, line in enumerate(text.split("\n"), 1) if pattern.search(line))
 
 
+CELLS, REFUSED = "cells", "refused"  # of what was parsed so far, in the parser's `env`
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """The library's rule for tables within our bounds, so that the time for a text grows with its length."""
+    columns = _columns(state, start + 1) if start + 2 <= end else 0
+    if not columns or silent:
+        return 0 < columns <= MOST_COLUMNS and table(state, start, end, True)
+    refused: list[tuple[int, str]] = state.env.setdefault(REFUSED, [])
+    rows = (MOST_CELLS - state.env.setdefault(CELLS, 0)) // columns
+    if columns > MOST_COLUMNS or not rows:
+        if table(state, start, start + 2, True):
+            refused.append((start + 1, TOO_WIDE if columns > MOST_COLUMNS else TOO_MANY))
+        return False
+    last = min(end, start + 1 + rows)
+    if not table(state, start, last, False):
+        return False
+    state.env[CELLS] += columns * (state.line - start - 1)
+    if state.line == last < end and not state.isEmpty(last):
+        refused.append((last + 1, TOO_MANY))
+    return True
+
+
+def _columns(state: StateBlock, line: int) -> int:
+    """Of a table whose second line this is; 0: it is none."""
+    text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+    return sum(1 for part in text.split("|") if part.strip()) if text[:1] in {"|", "-", ":"} else 0
+
+
 class _Strict(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802 (the library's name)
         return is_link(url)
@@ -162,3 +208,5 @@ class _Lenient(MarkdownIt):
 _OPTIONS: dict[str, Any] = {"linkify": False, "typographer": False, "maxNesting": MOST_NESTED}
 _parser = _Strict("commonmark", {**_OPTIONS, "html": False}).enable(["table", "strikethrough"])
 _lenient = _Lenient("commonmark", {**_OPTIONS, "html": True}).enable(["table", "strikethrough"])
+for _one in (_parser, _lenient):
+    _one.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})  # as the library has it

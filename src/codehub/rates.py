@@ -17,10 +17,13 @@ from codehub.errors import RateLimitError
 
 log = logs.get()
 MINUTE_MS = 60_000
-# What is kept is when the bucket would be full again, for a minute at most: a clock set back locks no user out longer.
+# What is kept is when the bucket would be full again. No bucket is emptier than empty: what is further away was kept
+# before the clock was set back, and counts as nothing.
 SPEND = """
 local now, each, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local full = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now) + each
+local kept = tonumber(redis.call('GET', KEYS[1]) or '0')
+if kept > now + each * most then kept = now end
+local full = math.max(kept, now) + each
 local wait = full - each * most - now
 if wait > 0 then return wait end
 redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', each * most)

@@ -63,6 +63,8 @@ def _config(data: DataDir, folder: pathlib.Path, *, durable: bool) -> str:
         "aof-load-truncated yes",
         "databases 16",
         "maxmemory-policy noeviction",
+        # The waiting room has a stream for each person, of a few short entries: 4 KB for each is most of its memory.
+        "stream-node-max-bytes 128",
     ]
     return "\n".join(lines) + "\n"
 

@@ -59,6 +59,17 @@ WITH taken AS (
     DELETE FROM deferred_events
     WHERE id IN (SELECT id FROM deferred_events ORDER BY id LIMIT $1)
     RETURNING id, at, audience, kind, subject, data
+), told AS (
+    INSERT INTO events (at, audience, kind, subject, data)
+    SELECT at, audience, kind, subject, data FROM (
+        SELECT id, at, audience, kind, subject, data FROM taken
+        UNION ALL
+        -- To each class of a learner once, whatever of theirs changed at the same time.
+        SELECT max(t.id), max(t.at), 'class:' || k.class_id, 'progress_updated', k.user_id,
+               jsonb_build_object('class_id', k.class_id, 'learner', k.name)
+        FROM taken t CROSS JOIN LATERAL events_classes_of(t.audience, t.kind) AS k
+        GROUP BY k.class_id, k.user_id, k.name
+    ) AS all_of_them
+    ORDER BY id
 )
-INSERT INTO events (at, audience, kind, subject, data)
-SELECT at, audience, kind, subject, data FROM taken ORDER BY id;
+SELECT count(*) FROM taken;

@@ -65,6 +65,7 @@ async def visitor(request: Request) -> Principal | None:
             set_cookie(request, new_cookie)
     else:
         return None
+    request.state.reader = caller  # pages speak to them in their language (`web.rendering`)
     return replace(caller, request_id=request.state.request_id, address=request.state.address)
 
 

@@ -1,5 +1,6 @@
 """Kinds of values that requests of several capabilities have: JSON as it is meant, not what merely resembles it."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -8,6 +9,8 @@ from codehub import names
 
 MOST_KEYS = 100  # of one body: each that is unknown is an error of its own, with a place and words
 LONGEST_MOMENT = 64  # characters
+FIRST_YEAR, LAST_YEAR = 2, 9998  # a day more or less, by time zone, is a date, too
+YEARS = "^(?!0000|0001|9999)"  # the same, as the documentation says it
 NO_NUL = r"^[^\x00]*$"  # the database cannot store it
 
 
@@ -38,6 +41,13 @@ def _text(value: Any) -> Any:
     return value
 
 
+def _convertible(value: datetime) -> datetime:
+    """In whichever time zone it is stored or shown, it is a date."""
+    if not FIRST_YEAR <= value.year <= LAST_YEAR:
+        raise ValueError(f"must be between the years {FIRST_YEAR} and {LAST_YEAR}")
+    return value
+
+
 def _composed(value: Any) -> Any:
     """Before its length is looked at."""
     return names.composed(value) if isinstance(value, str) else value
@@ -56,4 +66,9 @@ Pattern = Field(json_schema_extra={"pattern": names.PATTERN})
 Line = Annotated[str, Composed, Legible, Pattern]
 # Of something that must have one.
 Name = Annotated[str, Field(min_length=1, max_length=100), Composed, Legible, Pattern]
-Moment = Annotated[AwareDatetime, BeforeValidator(_text), Field(json_schema_extra={"maxLength": LONGEST_MOMENT})]
+Moment = Annotated[
+    AwareDatetime,
+    BeforeValidator(_text),
+    AfterValidator(_convertible),
+    Field(json_schema_extra={"maxLength": LONGEST_MOMENT, "pattern": YEARS}),
+]

@@ -1,6 +1,9 @@
-"""Errors become HTTP here and nowhere else: RFC 9457 problem bodies with a stable `code`, pages for browsers."""
+"""Errors become HTTP here and nowhere else: RFC 9457 problem bodies with a stable `code`, pages for browsers.
 
-from collections.abc import Callable, Mapping
+The waiting room's API has a shape of its own, which its clients relied on before: `{"error": {"code", "message"}}`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -10,6 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
 from codehub import logs
 from codehub.errors import ERRORS_AT_MOST, CodeHubError, InvalidRequestError, UnavailableError, printable
@@ -19,7 +23,8 @@ MEDIA_TYPE = "application/problem+json"
 CODES = {400: "INVALID_REQUEST", 404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "TOO_LARGE", 403: "FORBIDDEN"}
 ROUTED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 RETRY_SECONDS = "2"
-ErrorPage = Callable[[Request, int], Response | None]
+ERROR_OBJECTS_BELOW = "/api/v1/queue/"
+ErrorPage = Callable[[Request, int], Awaitable[Response | None]]
 
 
 class FieldError(BaseModel):
@@ -38,6 +43,41 @@ class Problem(BaseModel):
     errors: list[FieldError] | None = Field(default=None, description="Which fields of the request are wrong.")
 
 
+class ErrorDetail(BaseModel):
+    """`code` is stable; `message` is for people."""
+
+    code: str = Field(examples=["TOKEN_EXPIRED"])
+    message: str
+    position: int | None = Field(default=None, description="With NOT_YOUR_TURN: where one stands.")
+    errors: list[FieldError] | None = Field(default=None, description="Which fields of the request are wrong.")
+
+
+class ErrorObject(BaseModel):
+    """Every error of the waiting room's API."""
+
+    error: ErrorDetail
+
+
+class ProblemResponse(JSONResponse):
+    """Which shape it has, its path says: what middleware refuses has the same one as what a route does."""
+
+    def __init__(self, status: int, headers: Mapping[str, str] | None, members: Mapping[str, Any]) -> None:
+        super().__init__({"type": "about:blank", "status": status, **members}, status, headers, MEDIA_TYPE)
+        self._sent_headers = headers
+        self._members = members
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"].startswith(ERROR_OBJECTS_BELOW):
+            await JSONResponse(error_object(self._members), self.status_code, self._sent_headers)(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def error_object(members: Mapping[str, Any]) -> dict[str, Any]:
+    more = {name: value for name, value in members.items() if name not in {"title", "detail", "code"}}
+    return {"error": {"code": members["code"], "message": members["detail"], **more}}
+
+
 def answer(error: CodeHubError, headers: Mapping[str, str] | None = None) -> Response:
     return _body(error.status, headers, title=error.title, detail=error.detail, code=error.code, **error.extra)
 
@@ -49,12 +89,18 @@ def plain(status: int, detail: str | None = None, headers: Mapping[str, str] | N
 
 
 def _body(status: int, headers: Mapping[str, str] | None = None, **members: Any) -> Response:
-    return JSONResponse({"type": "about:blank", "status": status, **members}, status, headers, MEDIA_TYPE)
+    return ProblemResponse(status, headers, members)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """OpenAPI for the problems a route may answer with."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
+
+
+def documented_objects(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The same for errors of the waiting room's shape."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorObject"}}}
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
 
@@ -66,8 +112,9 @@ def install(app: FastAPI, page: ErrorPage) -> None:
     app.add_exception_handler(HTTPException, _on_http)
 
 
-def on_bug(request: Request) -> Response:
-    return _page(request, 500) or plain(500, "This is our mistake; the log has the details under this request's id.")
+async def on_bug(request: Request) -> Response:
+    page = await page_for(request, 500)
+    return page or plain(500, "This is our mistake; the log has the details under this request's id.")
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
@@ -82,7 +129,7 @@ async def _on_error(request: Request, error: Exception) -> Response:
         headers["retry-after"] = str(error.retry_after)
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = "Bearer"
-    return _page(request, error.status, headers) or answer(error, headers)
+    return await page_for(request, error.status, headers) or answer(error, headers)
 
 
 async def _on_invalid(_request: Request, error: Exception) -> Response:
@@ -110,7 +157,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = _allowed(request) or headers.get("Allow", "")
-    return _page(request, error.status_code, headers) or plain(error.status_code, error.detail, headers)
+    return await page_for(request, error.status_code, headers) or plain(error.status_code, error.detail, headers)
 
 
 def _allowed(request: Request) -> str:
@@ -121,9 +168,9 @@ def _allowed(request: Request) -> str:
     return ", ".join(["HEAD", *found] if "GET" in found else found)
 
 
-def _page(request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response | None:
+async def page_for(request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response | None:
     page: ErrorPage = request.app.state.error_page
-    found = page(request, status)
+    found = await page(request, status)
     if found is not None:
         found.headers.update(headers or {})
     return found

@@ -49,11 +49,18 @@ class Locale:
 
     def time(self, at: datetime, now: datetime) -> str:
         """`14:35`, `tomorrow 09:10`, `3 Nov, 18:00`."""
-        local, today = at.astimezone(self.zone), now.astimezone(self.zone).date()
+        today = now.astimezone(self.zone).date()
         days = {timedelta(0): "today", timedelta(1): "tomorrow", timedelta(-1): "yesterday"}
+        return self._time(days.get(at.astimezone(self.zone).date() - today, "other"), at)
+
+    def dated(self, at: datetime) -> str:
+        """`3 Nov, 18:00`, whatever day it is: for what is printed, and read later."""
+        return self._time("other", at)
+
+    def _time(self, kind: str, at: datetime) -> str:
+        local = at.astimezone(self.zone)
         month = self.say("months").split(" ")[local.month - 1]
-        key = f"time_{days.get(local.date() - today, 'other')}"
-        return self.say(key, clock=f"{local:%H:%M}", day=local.day, month_name=month)
+        return self.say(f"time_{kind}", clock=f"{local:%H:%M}", day=local.day, month_name=month)
 
     def exact(self, at: datetime) -> str:
         """`2026-03-02 09:00:00 UTC`."""

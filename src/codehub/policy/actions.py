@@ -45,13 +45,23 @@ class Action(StrEnum):
     USER_LIST = "user.list"
     USER_CREATE = "user.create"
     USER_CHANGE = "user.change"
+    USER_PROFILE = "user.profile"
+    USER_REMOVE = "user.remove"
     USER_LOOK_UP = "user.look-up"
     LOGIN_LINK_CREATE = "login-link.create"
+    PASSWORD_CHANGE = "password.change"  # noqa: S105 (a name)
     TOKEN_LIST = "token.list"  # noqa: S105 (a name)
     TOKEN_CREATE = "token.create"  # noqa: S105
     TOKEN_REVOKE = "token.revoke"  # noqa: S105
+    PASSKEY_LIST = "passkey.list"
+    PASSKEY_ADD = "passkey.add"
+    PASSKEY_RENAME = "passkey.rename"
+    PASSKEY_REMOVE = "passkey.remove"
     LOGIN_LIST = "login.list"
     LOGIN_REVOKE = "login.revoke"
+    IDENTITY_LIST = "identity.list"
+    IDENTITY_LINK = "identity.link"
+    IDENTITY_REMOVE = "identity.remove"
     PLAN_SEE = "plan.see"
     PLAN_CREATE = "plan.create"
     PLAN_CREATE_FOR = "plan.create-for"
@@ -64,13 +74,38 @@ class Action(StrEnum):
     RUN_START = "run.start"
     RUN_WRITE = "run.write"
     RUN_ABANDON = "run.abandon"
+    RUN_HELP = "run.help"
     COURSE_SEE = "course.see"
     COURSE_SOURCE = "course.source"
     COURSE_CHANGE = "course.change"
+    COURSE_WITHDRAW = "course.withdraw"
     COURSE_TAKE = "course.take"
     COURSE_LIST = "course.list"
+    COURSE_LIST_WITHDRAWN = "course.list-withdrawn"
     COURSE_CREATE = "course.create"
     COURSE_CREATE_FOR = "course.create-for"
+    CLASS_SEE = "class.see"
+    CLASS_MEMBERS = "class.members"
+    CLASS_MANAGE = "class.manage"
+    CLASS_CHANGE = "class.change"
+    CLASS_ASSIGN = "class.assign"
+    CLASS_PROGRESS = "class.progress"
+    CLASS_ANSWER = "class.answer"
+    CLASS_INVITATIONS = "class.invitations"
+    CLASS_INVITE = "class.invite"
+    CLASS_JOIN = "class.join"
+    CLASS_CREATE = "class.create"
+    CLASS_LIST = "class.list"
+    CLASS_LIST_ALL = "class.list-all"
+    QUEUE_JOIN = "queue.join"
+    QUEUE_JOIN_FOR = "queue.join-for"
+    QUEUE_PLACE = "queue.place"
+    QUEUE_GIVE_BACK = "queue.give-back"
+    EVENT_SEE = "event.see"
+    EVENT_LINE = "event.line"
+    EVENT_CHANGE = "event.change"
+    EVENT_CREATE = "event.create"
+    EVENT_LIST = "event.list"
     AUDIT_READ = "audit.read"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
@@ -78,8 +113,10 @@ class Action(StrEnum):
     PUBLIC_HEALTH = "public.health"
     PUBLIC_HOME = "public.home"
     PUBLIC_LOGIN = "public.login"
+    PUBLIC_JOIN = "public.join"
     PUBLIC_HANDOVER = "public.handover"
     PUBLIC_STATIC = "public.static"
+    PUBLIC_QUEUE = "public.queue"
 
 
 class Subject(Enum):
@@ -88,6 +125,8 @@ class Subject(Enum):
     WORKSPACE = "a workspace"  # 403 for those who may see it, else 404
     PLAN = "a learner's plan"  # its sessions and runs, too; 403 for those who may see it, else 404
     COURSE = "a course"  # 403
+    CLASS = "a class"  # 403 for those who may see it, else 404
+    EVENT = "an event that people wait for"  # 403
     ACCOUNT = "a person's account"  # 404
     PLATFORM = "the platform"  # 403
     PUBLIC = "public"  # also without a login
@@ -121,8 +160,17 @@ def _course(about: str, scope: Scope, *relations: Relation) -> Rule:
     return Rule(about, Subject.COURSE, scope, dict.fromkeys(relations or (R.OWNER, R.ADMIN), Cell.YES))
 
 
-def _account(about: str, scope: Scope) -> Rule:
-    return Rule(about, Subject.ACCOUNT, scope, {R.OWNER: Cell.YES, R.ADMIN: Cell.YES})
+def _class(about: str, scope: Scope, *more: Relation) -> Rule:
+    """Its teachers' and admins'."""
+    return Rule(about, Subject.CLASS, scope, dict.fromkeys((R.TEACHER, R.ADMIN, *more), Cell.YES))
+
+
+def _event(about: str, scope: Scope, *relations: Relation) -> Rule:
+    return Rule(about, Subject.EVENT, scope, dict.fromkeys(relations or (R.OWNER, R.ADMIN), Cell.YES))
+
+
+def _account(about: str, scope: Scope, *more: Relation) -> Rule:
+    return Rule(about, Subject.ACCOUNT, scope, dict.fromkeys((R.OWNER, R.ADMIN, *more), Cell.YES))
 
 
 def _platform(about: str, scope: Scope, *relations: Relation) -> Rule:
@@ -167,16 +215,26 @@ TABLE: Mapping[Action, Rule] = {
     A.USER_LIST: _platform("list all users", READ),
     A.USER_CREATE: _platform("add a person", WRITE),
     A.USER_CHANGE: _platform("change a person's role, activate and deactivate them", WRITE),
+    A.USER_PROFILE: _account("say what a person is called, their language and time zone", WRITE, R.MANAGER),
+    A.USER_REMOVE: _platform("remove a person", WRITE),
     A.USER_LOOK_UP: _platform("be told whether a person of this name exists", READ, R.STAFF),
-    A.LOGIN_LINK_CREATE: _platform("make a login link", WRITE),
+    A.LOGIN_LINK_CREATE: _account("make a login link", WRITE, R.MANAGER),
+    A.PASSWORD_CHANGE: _account("set a password, and remove it", WRITE, R.MANAGER),
     A.TOKEN_LIST: _account("list access tokens", READ),
     A.TOKEN_CREATE: _account("make an access token", WRITE),
     A.TOKEN_REVOKE: _account("revoke an access token", WRITE),
+    A.PASSKEY_LIST: _account("list passkeys", READ),
+    A.PASSKEY_ADD: Rule("add a passkey", Subject.ACCOUNT, WRITE, {R.OWNER: YES}),
+    A.PASSKEY_RENAME: _account("rename a passkey", WRITE),
+    A.PASSKEY_REMOVE: _account("remove a passkey", WRITE),
     A.LOGIN_LIST: _account("list the browsers that are logged in", READ),
     A.LOGIN_REVOKE: _account("log a browser out", WRITE),
+    A.IDENTITY_LIST: _account("list the logins of providers that are linked", READ),
+    A.IDENTITY_LINK: Rule("link a provider's login with their account", Subject.ACCOUNT, WRITE, {R.OWNER: YES}),
+    A.IDENTITY_REMOVE: _account("unlink a provider's login", WRITE),
     A.PLAN_SEE: _plan("see a plan and how far it is", READ, teacher=YES, admin=YES),
     A.PLAN_CREATE: _platform("make a plan", WRITE, R.PERSON),
-    A.PLAN_CREATE_FOR: _platform("make a plan for another person", WRITE),
+    A.PLAN_CREATE_FOR: _platform("make a plan for another person", WRITE, R.TEACHER, R.ADMIN),
     A.PLAN_LIST: _platform("list their own plans", READ, R.PERSON),
     A.PLAN_LIST_ALL: _platform("list all learners' plans", READ),
     A.SESSION_SEE: _plan("see a session and what is learnt in it", READ, teacher=YES, admin=YES),
@@ -186,31 +244,59 @@ TABLE: Mapping[Action, Rule] = {
     A.RUN_START: _plan("start a session", WRITE),
     A.RUN_WRITE: _plan("go on with a run", WRITE),
     A.RUN_ABANDON: _plan("abandon a run", WRITE),
+    A.RUN_HELP: _plan("ask for help in a run", WRITE),
     A.COURSE_SEE: _course("see what a course is about", READ, R.OWNER, R.PERSON, R.ADMIN),
     A.COURSE_SOURCE: _course("read all of a course, with its answers", READ),
     A.COURSE_CHANGE: _course("change a course", WRITE),
+    A.COURSE_WITHDRAW: _course("withdraw a course, and offer it again", WRITE),
     A.COURSE_TAKE: _course("take a course up", WRITE, R.OWNER, R.PERSON, R.ADMIN),
     A.COURSE_LIST: _platform("list the courses", READ, R.PERSON),
+    A.COURSE_LIST_WITHDRAWN: _platform("list the courses that others have withdrawn", READ),
     A.COURSE_CREATE: _platform("make a course", WRITE, R.STAFF),
     A.COURSE_CREATE_FOR: _platform("make a course for another person", WRITE),
+    A.CLASS_SEE: _class("see a class, and who teaches it", READ, R.MEMBER),
+    A.CLASS_MEMBERS: _class("see who is in a class", READ),
+    A.CLASS_MANAGE: _class("add people to a class, and take them out", WRITE),
+    A.CLASS_CHANGE: _class("rename a class, archive and delete it", WRITE),
+    A.CLASS_ASSIGN: _class("give a class a course, and end that", WRITE),
+    A.CLASS_PROGRESS: _class("see how far a class's learners are, and who asks for help", READ),
+    A.CLASS_ANSWER: _class("answer a learner who asks for help", WRITE),
+    A.CLASS_INVITATIONS: _class("see the invitations of a class", READ),
+    A.CLASS_INVITE: _class("invite people to a class, and end that", WRITE),
+    A.CLASS_JOIN: _platform("join a class by an invitation", WRITE, R.PERSON),
+    A.CLASS_CREATE: _platform("make a class", WRITE, R.STAFF),
+    A.CLASS_LIST: _platform("list the classes that they teach or attend", READ, R.PERSON),
+    A.CLASS_LIST_ALL: _platform("list all classes", READ),
+    A.QUEUE_JOIN: _platform("wait in line for an event", WRITE, R.PERSON),
+    A.QUEUE_JOIN_FOR: _platform("put another person in line", WRITE),
+    A.QUEUE_PLACE: _platform("see the place that they have at an event", READ, R.PERSON),
+    A.QUEUE_GIVE_BACK: _platform("give their place at an event back", WRITE, R.PERSON),
+    A.EVENT_SEE: _event("see how many wait for an event", READ, R.OWNER, R.PERSON, R.ADMIN),
+    A.EVENT_LINE: _event("see who waits for an event", READ),
+    A.EVENT_CHANGE: _event("change an event, pause it, open it", WRITE),
+    A.EVENT_CREATE: _platform("make an event that people wait for", WRITE, R.STAFF),
+    A.EVENT_LIST: _platform("list the events that people wait for", READ, R.PERSON),
     A.AUDIT_READ: _platform("read the audit log", READ),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
     A.METRICS_READ: _platform("read the metrics", READ),
     A.DOCS_READ: _platform("read the API's documentation", READ, R.PERSON),
     A.PUBLIC_HEALTH: _public("ask whether the platform is alive and ready"),
     A.PUBLIC_HOME: _public("open the start page"),
-    A.PUBLIC_LOGIN: _public("log in by a link, and out"),
+    A.PUBLIC_LOGIN: _public("log in, and out"),
+    A.PUBLIC_JOIN: _public("follow an invitation to a class, as a new person"),
     A.PUBLIC_HANDOVER: _public("carry a login to a workspace's origin, which asks for it"),
     A.PUBLIC_STATIC: _public("load the files that pages use"),
+    A.PUBLIC_QUEUE: _public("ask for their position, enter and leave with a waiting token"),
 }
 # What a workspace's scripts can make a browser do: without an origin of its own they would do it to the dashboard.
 ENTERING = frozenset({A.WORKSPACE_ENTER, A.WORKSPACE_WORK})
 # What was learnt is the learner's own doing: a shell on the machine is no reason to do it in their place.
-LEARNERS_OWN = frozenset({A.RUN_START, A.RUN_WRITE, A.RUN_ABANDON})
+LEARNERS_OWN = frozenset({A.RUN_START, A.RUN_WRITE, A.RUN_ABANDON, A.RUN_HELP})
 SYSTEM: Mapping[str, frozenset[Action]] = {
     System.TTL: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_SLEEP, A.WORKSPACE_KEEP_AWAKE, A.WORKSPACE_ARCHIVE}),
     System.WAKE: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_WAKE}),
     System.SESSIONS: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_START, A.WORKSPACE_CREATE_FOR, A.RUN_ABANDON}),
     System.WAITING_ROOM: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_START}),
     System.CONTROLLER: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_PURGE}),
+    System.OPENID: frozenset({A.USER_CREATE, A.USER_CHANGE, A.CLASS_SEE, A.CLASS_MANAGE}),
 }

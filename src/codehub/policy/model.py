@@ -39,6 +39,7 @@ class System(StrEnum):
     SESSIONS = "sessions"
     WAITING_ROOM = "waiting-room"
     CONTROLLER = "controller"
+    OPENID = "openid"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,17 @@ class Principal:
     kind: Kind = Kind.PERSON
     workspace_id: str | None = None  # by a pass, which is good for this workspace and nothing else
     visit_told: bool | None = None  # by a pass: was the owner told of this visit?
+    teaches: frozenset[str] = frozenset()  # names of the learners of their classes
+    manages: frozenset[str] = frozenset()  # of these, those whose accounts were made in a class of theirs, or joined it
+    attends: bool = False  # a class, or several
+    display_name: str = ""  # what others call them; no decision depends on it, nor on the two below
+    language: str | None = None  # of the pages that they read; None: what their browser prefers
+    time_zone: str | None = None
+
+    @property
+    def called(self) -> str:
+        """For people to read."""
+        return self.display_name or self.name
 
     @property
     def origin(self) -> Origin:
@@ -94,7 +106,9 @@ class Relation(StrEnum):
 
     OWNER = "owner"  # of an account: the person themselves
     GUEST = "guest"
+    MEMBER = "member"  # of the class, as a learner
     TEACHER = "teacher"  # of a class that the owner attends
+    MANAGER = "manager"  # a teacher of the class in which the owner's account was made, or which it joined
     ADMIN = "admin"
     STAFF = "staff"  # teachers and admins, of whatever class
     PERSON = "person"  # logged in
@@ -109,7 +123,8 @@ class Resource:
     id: str | None = None
     owner: str | None = None  # None: it is the platform's
     is_guest: bool = False  # the owner lets this principal in
-    is_taught: bool = False  # this principal teaches a class that the owner attends
+    is_taught: bool = False  # this principal teaches a class that the owner attends; of a class: teaches it
+    is_member: bool = False  # of a class: this principal attends it
     is_isolated: bool = True  # it has an origin of its own, whose scripts cannot act on the dashboard
 
 

@@ -1,5 +1,7 @@
 """`decide`: may this principal do that? Pure; every service asks at its door. And numbers that depend on who asks."""
 
+from collections.abc import Iterable
+
 from codehub.errors import ForbiddenError, NotFoundError
 from codehub.policy.actions import ENTERING, LEARNERS_OWN, SYSTEM, TABLE, Action, Cell, Subject
 from codehub.policy.model import (
@@ -19,6 +21,7 @@ TEACHERS_FACTOR = 10
 # One sentence for unknown, malformed and another person's, so that they cannot be told apart.
 NO_SUCH_USER = "there is no such user"
 ONLY_ADMINS = "only an admin may do this"
+ONLY_THEIR_TEACHER = "only a teacher of theirs or an admin may do this"
 ONLY_STAFF = "only a teacher or an admin may do this"
 SHARED_ORIGIN = (
     "workspaces have no origin of their own here, so only their owners enter them, and admins none: "
@@ -75,10 +78,13 @@ def _why_outside(principal: Principal, resource: Resource, relation: Relation, *
 def _refusal(principal: Principal, action: Action, resource: Resource) -> Decision:
     match TABLE[action].subject:
         case Subject.PLATFORM:
-            teachers_may = Relation.STAFF in TABLE[action].cells
-            return Decision(Effect.FORBID, ONLY_STAFF if teachers_may else ONLY_ADMINS)
-        case Subject.COURSE:
+            cells = TABLE[action].cells
+            their_teacher = ONLY_THEIR_TEACHER if Relation.TEACHER in cells else ONLY_ADMINS
+            return Decision(Effect.FORBID, ONLY_STAFF if Relation.STAFF in cells else their_teacher)
+        case Subject.COURSE | Subject.EVENT:
             return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: its owner and admins do")
+        case Subject.CLASS if relations_to(principal, resource) & TABLE[Action.CLASS_SEE].cells.keys():
+            return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: its teachers do")
         case Subject.WORKSPACE if relations_to(principal, resource) & TABLE[Action.WORKSPACE_SEE].cells.keys():
             return Decision(Effect.FORBID, f"you may not {TABLE[action].about}: ask {resource.owner}")
         case Subject.PLAN if relations_to(principal, resource) & TABLE[Action.PLAN_SEE].cells.keys():
@@ -96,9 +102,11 @@ def relations_to(principal: Principal, resource: Resource) -> frozenset[Relation
         Relation.PERSON: True,
         Relation.OWNER: resource.owner == principal.name,
         Relation.GUEST: resource.is_guest,
-        Relation.TEACHER: resource.is_taught,
+        Relation.MEMBER: resource.is_member,
+        Relation.TEACHER: resource.is_taught or resource.owner in principal.teaches,
+        Relation.MANAGER: resource.owner in principal.manages,
         Relation.ADMIN: administers(principal.role) and Scope.ADMIN in principal.scopes,
-        Relation.STAFF: principal.role in {Role.ADMIN, Role.TEACHER},
+        Relation.STAFF: is_staff(principal),
     }
     return frozenset(relation for relation, held in holds.items() if held)
 
@@ -140,6 +148,39 @@ def is_self(principal: Principal, name: str) -> bool:
     return Relation.OWNER in relations_to(principal, account(name))
 
 
+def is_staff(principal: Principal) -> bool:
+    return may_teach(principal.role)
+
+
+def may_teach(role: Role) -> bool:
+    return role in {Role.ADMIN, Role.TEACHER}
+
+
+def looks_after(principal: Principal, name: str, role: Role) -> bool:
+    """Asked again where an account is changed: a learner who became a teacher meanwhile is no teacher's to manage."""
+    managed = relations_to(principal, account(name)) & {Relation.OWNER, Relation.ADMIN, Relation.MANAGER}
+    return principal.kind is Kind.OPERATOR or bool(managed - {Relation.MANAGER}) or (bool(managed) and may_attend(role))
+
+
+def may_attend(role: Role) -> bool:
+    """Whoever attends a class can be looked into by its teachers: that must not become a way to an admin's things."""
+    return role is Role.LEARNER
+
+
+def outranks(role: Role, other: Role) -> bool:
+    order = list(Role)  # the highest first
+    return order.index(role) < order.index(other)
+
+
+def highest(roles: Iterable[Role]) -> Role | None:
+    return min(roles, key=list(Role).index, default=None)
+
+
+def has_classes(principal: Principal) -> bool:
+    """Teaches or may, or attends one."""
+    return is_staff(principal) or principal.attends
+
+
 def account(name: str) -> Resource:
     return Resource(owner=name)
 
@@ -160,4 +201,4 @@ def allowance(principal: Principal, limit: int) -> int | None:
     """
     if limit == 0 or principal.kind is not Kind.PERSON or Relation.ADMIN in relations_to(principal, PLATFORM):
         return None
-    return limit * TEACHERS_FACTOR if principal.role in {Role.TEACHER, Role.ADMIN} else limit
+    return limit * TEACHERS_FACTOR if is_staff(principal) else limit

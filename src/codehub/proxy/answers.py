@@ -4,7 +4,7 @@ import json
 from functools import lru_cache
 from http import HTTPStatus
 
-from codehub.proxy.model import Answer, Failure
+from codehub.proxy.model import Answer, Failure, Pair
 
 CODES = {
     400: "INVALID_REQUEST",
@@ -42,11 +42,14 @@ def of_failure(failure: Failure) -> Answer:
 
 def write(answer: Answer, date: bytes, *, close: bool, head_only: bool, minor: int) -> bytes:
     """The bytes of a whole answer; `date` is a line of its head, with its end."""
-    lines = [b"HTTP/1.1 %d %b" % (answer.status, HTTPStatus(answer.status).phrase.encode())]
-    lines += [b"%b: %b" % field for field in answer.fields]
-    lines.append(b"Content-Length: %d" % len(answer.body))
-    if close:
-        lines.append(b"Connection: close")
-    elif minor == 0:
-        lines.append(b"Connection: keep-alive")
-    return b"\r\n".join(lines) + b"\r\n%b\r\n" % date + (b"" if head_only else answer.body)
+    connection = b"Connection: close\r\n" if close else b"" if minor else b"Connection: keep-alive\r\n"
+    begin, length = _begin(answer.status, answer.fields), len(answer.body)
+    head = b"%bContent-Length: %d\r\n%b%b\r\n" % (begin, length, connection, date)
+    return head if head_only else head + answer.body
+
+
+@lru_cache(maxsize=128)
+def _begin(status: int, fields: tuple[Pair, ...]) -> bytes:
+    """Most answers of one kind begin alike."""
+    lines = [b"HTTP/1.1 %d %b" % (status, HTTPStatus(status).phrase.encode())]
+    return b"\r\n".join([*lines, *(b"%b: %b" % field for field in fields), b""])

@@ -15,7 +15,7 @@ from codehub.proxy.body import ChunkedBody, LengthBody, Waiting
 from codehub.proxy.exchange import ANSWER, BODY, FIRST, GONE, HEAD, HELD, OUR_MISTAKE, Exchange
 from codehub.proxy.framing import Partial, RefusalError
 from codehub.proxy.metrics import Refusal
-from codehub.proxy.model import CHUNKED, Answer, Failure, Forward, Hold, RequestHead
+from codehub.proxy.model import CHUNKED, Answer, Failure, Forward, Hold, Later, RequestHead
 from codehub.proxy.queueing import Entry, FairQueue
 from codehub.proxy.read_fairness import LARGE
 
@@ -155,6 +155,8 @@ class Client(Exchange):
             self._go(decision)
         elif type(decision) is Answer:
             self._answer(decision)
+        elif type(decision) is Later:
+            self._await_call(decision)
         else:
             assert type(decision) is Hold  # noqa: S101
             if not head.principal or self._counts_for(head.principal):
@@ -324,6 +326,17 @@ class Client(Exchange):
         self._rearm()
         self._task = self.engine.loop.create_task(work)
 
+    def _await_call(self, later: Later) -> None:
+        head = self.head
+        self.state = HELD
+        self._rearm()
+
+        def decided(decision: Forward | Answer) -> None:
+            if self.head is head and self.state is HELD and not self.transport.is_closing():
+                self._follow(decision)
+
+        later.begin(decided)
+
     async def _hold(self, hold: Hold) -> None:
         try:
             async with asyncio.timeout(hold.seconds):
@@ -334,6 +347,10 @@ class Client(Exchange):
             log.exception("No decision about a request that was held")
             decision = OUR_MISTAKE
         self._task = None
+        self._follow(decision)
+
+    def _follow(self, decision: Forward | Answer) -> None:
+        """What was waited for is decided."""
         if type(decision) is Forward:
             self._go(decision)
             self._resume()

@@ -137,8 +137,7 @@ class Forward:
     beyond: int = 0  # so many more for this: health checks get a place when all others have none
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """Answer at once. `Content-Length` and `Connection` are the engine's to set."""
 
     status: int
@@ -160,7 +159,18 @@ class Hold:
             self.decision.close()
 
 
-Decision = Forward | Answer | Hold
+@dataclass(frozen=True, slots=True, eq=False)
+class Later:
+    """The decision is handed in by a call, without a task: for what is answered thousands of times a second.
+
+    `begin` is given what to call, once, in a later round of the loop. It sees to it that the call comes: nothing else
+    ends the waiting but the client's leaving, after which the call does nothing.
+    """
+
+    begin: Callable[[Callable[["Forward | Answer"], None]], None]
+
+
+Decision = Forward | Answer | Hold | Later
 
 
 class Failure(Enum):

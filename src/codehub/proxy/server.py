@@ -25,8 +25,11 @@ from codehub.settings import Network
 
 SWEEP_SECONDS = 1.0
 SETTLE_SECONDS = 0.1  # what was sent to us before we stopped listening is read before idle connections are closed
-# Dead peers of tunnels are found by the kernel. Linux hands these on from the listening socket to accepted ones.
+# Dead peers of tunnels and streams are found by the kernel, two minutes after their last sign of life. It asks only
+# where nothing is under way; for what a machine that vanished does not acknowledge, it would try for fifteen minutes,
+# in which an open stream keeps a place in line. Linux hands these on from the listening socket to accepted ones.
 KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4))
+UNACKNOWLEDGED_MS = 120_000  # as long as a client may take nothing of its answer (`Limits.unread_seconds`)
 
 
 class Watched(Protocol):
@@ -81,7 +84,7 @@ class Engine:
         for listener in listeners:
             if listener.family in (socket.AF_INET, socket.AF_INET6):
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                for option, value in KEEP_ALIVE:
+                for option, value in (*KEEP_ALIVE, (socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)):
                     listener.setsockopt(socket.IPPROTO_TCP, option, value)
             server = await self.loop.create_server(lambda: Client(self), sock=listener, backlog=self.capacity.backlog)
             self._servers.append(server)

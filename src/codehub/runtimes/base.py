@@ -104,9 +104,13 @@ class Workload:
 @dataclass(frozen=True)
 class ExecResult:
     exit_code: int
-    output: bytes  # both streams, in order, bounded
-    truncated: bool = False
+    output: bytes  # both streams, in order; of more than is kept, the end
+    left_out: int = 0  # bytes before it
     timed_out: bool = False
+
+    @property
+    def truncated(self) -> bool:
+        return self.left_out > 0
 
 
 class PutOutcome(StrEnum):

@@ -59,7 +59,7 @@ async def run(
     }
     output = _Output(bounds.output, bounds.read)
     outcome = await _help("enter", header, [stdin], bounds.seconds + SLACK_SECONDS, output)
-    return ExecResult(outcome["code"], bytes(output.data), output.truncated, outcome["timed_out"])
+    return ExecResult(outcome["code"], bytes(output.data), output.left_out, outcome["timed_out"])
 
 
 def _ready_ide(running: Running) -> int:
@@ -198,18 +198,21 @@ class _Pipe:
 
 
 class _Output:
+    """The end of what a command writes: why it failed is said there."""
+
     def __init__(self, limit: int, most: int | None = None) -> None:
         self.data = bytearray()
-        self.truncated = False
+        self.left_out = 0
         self._limit = limit
         self._most = most
         self._read = 0
 
     async def collect(self, pipe: _Pipe) -> None:
         while piece := await pipe.piece():
-            room = self._limit - len(self.data)
-            self.data += piece[:room]
-            self.truncated = self.truncated or len(piece) > room
+            self.data += piece
+            over = max(0, len(self.data) - self._limit)
+            del self.data[:over]
+            self.left_out += over
             self._read += len(piece)
             if self._most is not None and self._read > self._most:
                 pipe.close_read()

@@ -17,6 +17,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from codehub.errors import SettingsError
+from codehub.settings import openid
 from codehub.settings.groups import (
     ActivityConfig,
     ArchiveConfig,
@@ -33,6 +34,8 @@ from codehub.settings.groups import (
     StorageConfig,
     TtlConfig,
 )
+from codehub.settings.openid import OpenIdConfig
+from codehub.settings.queue import QueueConfig
 from codehub.settings.shares import ShareConfig
 
 __all__ = [
@@ -44,7 +47,9 @@ __all__ = [
     "LimitsConfig",
     "LogConfig",
     "Network",
+    "OpenIdConfig",
     "PracticeConfig",
+    "QueueConfig",
     "RuntimeConfig",
     "ServerConfig",
     "SessionConfig",
@@ -81,14 +86,19 @@ def load_checked(
     path = file or _settings_file(env)
     problems: list[str] = []
     from_file = _read_file(path, problems) if path else {}
-    groups = {f.name: _load_group(f.type, env, from_file, path, problems) for f in dataclasses.fields(Settings)}
-    return Settings(**groups), problems
+    groups = {f.name: _load_group(f.type, env, from_file, path, problems) for f in _groups()}
+    return Settings(**groups, openid=openid.read(env, from_file, path, problems)), problems
+
+
+def _groups() -> list[dataclasses.Field[Any]]:
+    """Those with a fixed set of names."""
+    return [f for f in dataclasses.fields(Settings) if f.type is not OpenIdConfig]
 
 
 def to_environ(settings: Settings) -> dict[str, str]:
     """The same settings as environment variables, for child processes that may not read our files."""
-    result = {}
-    for group in dataclasses.fields(settings):
+    result = settings.openid.to_environ()
+    for group in _groups():
         values = getattr(settings, group.name)
         for field in dataclasses.fields(values):
             value = getattr(values, field.name)
@@ -100,17 +110,18 @@ def to_environ(settings: Settings) -> dict[str, str]:
 def describe() -> list[tuple[str, str, str]]:
     """(name, default, meaning) of every setting, for the docs and `codehub settings`."""
     rows = []
-    for group in dataclasses.fields(Settings):
+    for group in _groups():
         for field in dataclasses.fields(typing.cast("type", group.type)):
             default = "" if field.default in (None, ()) else str(field.default)
             rows.append((field.metadata["env"], default, field.metadata["help"]))
-    return rows + [(name, "", meaning) for name, meaning in OTHER_NAMES.items()]
+    return [*rows, *openid.described(), *((name, "", meaning) for name, meaning in OTHER_NAMES.items())]
 
 
 def unknown_names(environ: Mapping[str, str]) -> list[str]:
     """CODEHUB_ names in the environment that mean nothing here: most likely spelling mistakes."""
     known = {name for name, _, _ in describe()}
-    return sorted(name for name in environ if name.startswith("CODEHUB_") and name not in known)
+    given = (name for name in environ if name.startswith("CODEHUB_") and name not in known)
+    return sorted(name for name in given if not openid.is_known(name))
 
 
 def suggestion(name: str) -> str:
@@ -133,7 +144,7 @@ def _read_file(path: pathlib.Path, problems: list[str]) -> dict[str, Any]:
         problems.append(f"cannot read the settings file {path}: {e.strerror}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         problems.append(f"{path} is not valid TOML: {e}")
-    known = {name for name, _, _ in describe()}
+    known = {openid.TABLE, *(name for name, _, _ in describe())}
     problems += [f"{path}: unknown setting {name}{suggestion(name)}" for name in values if name not in known]
     return values
 
@@ -157,7 +168,10 @@ def _load_group(
             values[field.name] = _parse(name, raw, hints[field.name], field.metadata, where)
         except SettingsError as e:
             problems.append(e.detail)
-    return group(**values)
+    made = group(**values)
+    wrong = made.complaints() if hasattr(made, "complaints") else []
+    problems += wrong
+    return group() if wrong else made
 
 
 def _parse(name: str, raw: Any, hint: Any, metadata: Mapping[str, Any], where: str) -> Any:

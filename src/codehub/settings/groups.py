@@ -19,6 +19,8 @@ from codehub.settings.fields import (
     setting,
     url_of,
 )
+from codehub.settings.openid import OpenIdConfig
+from codehub.settings.queue import QueueConfig
 from codehub.settings.shares import ShareConfig
 
 Network = IPv4Network | IPv6Network
@@ -143,6 +145,13 @@ class AuthConfig:
     login_link_seconds: int = setting(
         "CODEHUB_LOGIN_LINK_SECONDS", 86400, "A login link is good for so many seconds, once.", check=at_least(60)
     )
+    passkey_seconds: int = setting(
+        "CODEHUB_PASSKEY_SECONDS",
+        300,
+        "Seconds that a person may take to answer a passkey's prompt: each question to a passkey is good once, and so "
+        "long.",
+        check=between(30, 3600),
+    )
     token_days: int = setting(
         "CODEHUB_TOKEN_DAYS",
         90,
@@ -184,7 +193,7 @@ class RuntimeConfig(ShareConfig):
     network_allow: tuple[str, ...] = setting(
         "CODEHUB_NETWORK_ALLOW",
         (),
-        "Hosts for `allowlist`, separated by commas: pypi.org, *.pythonhosted.org, 10.1.2.3, git.example.org:22.",
+        "Hosts for `allowlist`, separated by commas: mirror.example.org, *.example.net, 10.1.2.3, git.example.org:22.",
         check=allowlist.complaint,
     )
     network_private: tuple[Network, ...] = setting(
@@ -239,6 +248,33 @@ class LimitsConfig:
         50,
         "Access tokens that one person may have made for themselves; teachers ten times as many, admins any number; "
         "0 = no limit.",
+        check=at_least(0),
+    )
+    max_passkeys_per_user: int = setting(
+        "CODEHUB_MAX_PASSKEYS_PER_USER",
+        20,
+        "Passkeys that one person may have: a browser is told of all of them when another is added; 0 = no limit.",
+        check=at_least(0),
+    )
+    max_classes_per_user: int = setting(
+        "CODEHUB_MAX_CLASSES_PER_USER",
+        20,
+        "A tenth of the classes that one teacher may have made; admins any number; 0 = no limit.",
+        check=at_least(0),
+    )
+    max_accounts_per_user: int = setting(
+        "CODEHUB_MAX_ACCOUNTS_PER_USER",
+        300,
+        "A tenth of the accounts that one teacher may have made for their classes; admins any number; 0 = no limit.",
+        check=at_least(0),
+    )
+    max_class_members: int = setting(
+        "CODEHUB_MAX_CLASS_MEMBERS", 1000, "People that one class may have; 0 = no limit.", check=at_least(0)
+    )
+    max_invitations_per_class: int = setting(
+        "CODEHUB_MAX_INVITATIONS_PER_CLASS",
+        20,
+        "Invitations of one class that are not over: each is a code that lets people in; 0 = no limit.",
         check=at_least(0),
     )
     max_shares_per_workspace: int = setting(
@@ -530,7 +566,9 @@ class Settings:
     archives: ArchiveConfig
     sessions: SessionConfig
     practice: PracticeConfig
+    queue: QueueConfig
     log: LogConfig
+    openid: OpenIdConfig
 
     @property
     def secure(self) -> bool:
