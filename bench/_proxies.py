@@ -1,7 +1,7 @@
 """What the benchmarks of the proxy stand on: the load, workspaces in a real database, our worker and its peers.
 
-`proxy`, `proxy_versions` and `proxy_limits` use it. Whatever is measured has one core to itself, the load and its
-backend (`load.c`) the other.
+`proxy`, `proxy_versions`, `proxy_limits` and `waiting_room` use it. Whatever is measured has one core to itself, the
+load and its backend (`load.c`) the other.
 """
 
 import asyncio
@@ -99,7 +99,13 @@ class Result(NamedTuple):
 
 def require(*tools: str) -> None:
     if lack := [tool for tool in tools if shutil.which(tool) is None]:
-        packages = {"nginx": "nginx-light", "taskset": "util-linux", "cc": "gcc", "node": "nodejs"}
+        packages = {
+            "nginx": "nginx-light",
+            "taskset": "util-linux",
+            "cc": "gcc",
+            "node": "nodejs",
+            "redis-benchmark": "redis-tools",
+        }
         sys.exit(f"{', '.join(lack)}: not found. Packages: {', '.join(packages.get(tool, tool) for tool in lack)}")
 
 
@@ -173,8 +179,22 @@ def cpu_seconds(session: int) -> float:
     for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             if int(entry.read_text().rpartition(")")[2].split()[3]) == session:
-                total += sum(int(task.read_text().split()[0]) for task in entry.parent.glob("task/*/schedstat"))
+                total += _cpu_nanoseconds(entry.parent)
     return total / 1e9
+
+
+def process_cpu_seconds(pid: int) -> float:
+    return _cpu_nanoseconds(pathlib.Path(f"/proc/{pid}")) / 1e9
+
+
+def _cpu_nanoseconds(process: pathlib.Path) -> int:
+    return sum(int(task.read_text().split()[0]) for task in process.glob("task/*/schedstat"))
+
+
+def pin(pid: int, core: str) -> None:
+    """A process that runs already, with all its threads."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(task.name), {int(core)})
 
 
 # The load.
@@ -196,9 +216,9 @@ def load_program() -> str:
 class Load:
     """A process that is backend and load; `port` is the backend's."""
 
-    def __init__(self, core: str = LOAD_CORE) -> None:
+    def __init__(self, core: str = LOAD_CORE, *, shares: bool = False) -> None:
         self._process = subprocess.Popen(
-            ["taskset", "-c", core, load_program()],
+            ["taskset", "-c", core, load_program(), *(["shares"] if shares else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -257,8 +277,9 @@ class Load:
 
 
 @contextlib.contextmanager
-def load(core: str = LOAD_CORE) -> Iterator[Load]:
-    started = Load(core)
+def load(core: str = LOAD_CORE, *, shares: bool = False) -> Iterator[Load]:
+    """`shares`: something that is measured is on its core too."""
+    started = Load(core, shares=shares)
     try:
         yield started
     finally:
@@ -273,11 +294,11 @@ class Lab:
 
     def __init__(self, folder: pathlib.Path, servers: TestServers, ports: Mapping[str, int]) -> None:
         self.folder = folder
-        self._servers = servers
+        self.servers = servers
         asyncio.run(self._fill(ports))
 
     async def _fill(self, ports: Mapping[str, int]) -> None:
-        database = await Database.open(self._servers.database_url)
+        database = await Database.open(self.servers.database_url)
         async with database.connection() as c:
             await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
             for id_, port in ports.items():
@@ -307,22 +328,33 @@ class Lab:
 
     @contextlib.contextmanager
     def ours(
-        self, name: str = "ours", *, watched: bool = True, core: str = PROXY_CORE, checkout: pathlib.Path = HERE.parent
+        self,
+        name: str = "ours",
+        *,
+        watched: bool = True,
+        core: str = PROXY_CORE,
+        checkout: pathlib.Path = HERE.parent,
+        polls: str = "ours",
+        more: Mapping[str, str] | None = None,
     ) -> Iterator[Subject]:
-        """One worker; activity is recorded, or nobody watches. `checkout`: the code it runs, with our packages."""
+        """One worker; activity is recorded, or nobody watches. `checkout`: the code it runs, with our packages.
+
+        `polls`: how it answers those who wait (`_worker`); `more`: settings, by their names in the environment.
+        """
         listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
         port, fd = int(listener.getsockname()[1]), listener.fileno()
         env = {
             **os.environ,
             "CODEHUB_DATA_DIR": str(self.folder / "data"),
-            "CODEHUB_DATABASE_URL": self._servers.database_url,
-            "CODEHUB_REDIS_URL": self._servers.redis_url,
+            "CODEHUB_DATABASE_URL": self.servers.database_url,
+            "CODEHUB_REDIS_URL": self.servers.redis_url,
             "CODEHUB_SECRET_KEY": SECRET,
             "CODEHUB_LOG_LEVEL": "error",
-            "PYTHONPATH": str(checkout / "src"),
+            "PYTHONPATH": f"{checkout / 'src'}:{checkout}",
+            **(more or {}),
         }
         worker = checkout / "bench" / "_worker.py"
-        command = [sys.executable, str(worker), str(fd), "on" if watched else "off"]
+        command = [sys.executable, str(worker), str(fd), "on" if watched else "off", polls]
         with process(core, *command, env=env, fds=(fd,)) as pid, listener:
             yield Subject(name, port, pid)
 

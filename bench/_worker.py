@@ -1,6 +1,9 @@
-"""One worker of the proxy, as `codehub proxy` runs it, on a socket it inherits: `python bench/_worker.py FD on|off`.
+"""One worker of the proxy, as `codehub proxy` runs it, on a socket it inherits.
 
-`_proxies` starts it. The second argument says whether activity is recorded.
+    python bench/_worker.py FD on|off [ours|seed]
+
+`_proxies` starts it. The second argument says whether activity is recorded, the third how polls of waiting people are
+answered: as the product does it, or by one question to Redis after the other.
 """
 
 import asyncio
@@ -17,6 +20,7 @@ from codehub.activity.model import Watched
 from codehub.clock import SystemClock
 from codehub.proxy import workers
 from codehub.proxy.model import Address, RequestHead
+from codehub.waiting_room import front_door
 from codehub.wiring.proxy import build_director
 
 
@@ -40,5 +44,9 @@ async def work(fd: int, *, watched: bool) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[3:] == ["seed"]:
+        from bench._seed_polls import SeedPolls
+
+        front_door.Polls = SeedPolls  # type: ignore[misc]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work(int(sys.argv[1]), watched=sys.argv[2] == "on"))

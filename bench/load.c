@@ -1,18 +1,19 @@
 /* Load and backend of the proxy's benchmarks: one process, one epoll loop, so cheap that the proxy is what is measured.
 
-   It prints the port that its backend listens on, then takes commands, one a line:
+   With the argument `shares` it sleeps while it waits for answers: what it measures has its core too. It prints the
+   port that its backend listens on, then takes commands, one a line:
 
      run PORT CONNECTIONS MILLISECONDS RATE BODY MESSAGE FILE
      hold PORT CONNECTIONS 0 0 BODY MESSAGE FILE
      drop
 
-   FILE has the head of the request, whose first `@@@@@@@@@@` becomes a running number; BODY bytes follow it. With a
-   MESSAGE above zero the request is a WebSocket handshake, and messages of that many bytes are echoed after it. There
-   is one request or message under way per connection; with a RATE, so many begin a second. A connection that has been
-   served rests until all have: a proxy that accepts one connection per round of its loop would otherwise be kept from
-   the last ones by the first ones' requests. Then `run` says `ready`, and when it is over one line of JSON. `hold` says
-   `ready` and keeps what it opened until `drop`. An answer that is not 200 or 101, and an unexpected end, are errors
-   and end the program.
+   FILE has the head of the request, whose first `@@@@@@@@@@` becomes a running number; BODY bytes follow it. If it has
+   several heads, they are sent in turn. With a MESSAGE above zero the request is a WebSocket handshake, and messages
+   of that many bytes are echoed after it. There is one request or message under way per connection; with a RATE, so
+   many begin a second. A connection that has been served rests until all have: a proxy that accepts one connection per
+   round of its loop would otherwise be kept from the last ones by the first ones' requests. Then `run` says `ready`,
+   and when it is over one line of JSON. `hold` says `ready` and keeps what it opened until `drop`. An answer that is not
+   200 or 101, and an unexpected end, are errors and end the program.
 
    The backend answers `…/bytes/N` with N bytes, any other request with 4 when it has read all of it, and echoes. */
 #define _GNU_SOURCE
@@ -52,8 +53,8 @@ struct end {
 };
 
 static struct {
-  char request[HEAD];
-  size_t size;
+  char *requests;
+  size_t size, at; /* of all of them, and where the next one begins */
   char *number;
   uint64_t body, message, rate, milliseconds, deadline, next, since;
   unsigned connections, served, busy, counter;
@@ -183,7 +184,10 @@ static void ask(struct end *end, uint64_t begun) {
   }
   end->state = IN_HEAD;
   end->have = 0;
-  say(end, load.request, load.size, load.body);
+  char *head = load.requests + load.at;
+  size_t size = (size_t)((char *)memmem(head, load.size - load.at, "\r\n\r\n", 4) - head) + 4;
+  load.at = load.at + size < load.size ? load.at + size : 0;
+  say(end, head, size, load.body);
   if (load.number && end->out_left) die("a request's head did not find room");
 }
 
@@ -282,6 +286,7 @@ static void client_ready(struct end *end) {
 static void drop(void) {
   for (unsigned i = 0; i < load.connections; i++) close_end(load.ends[i]);
   free(load.ends);
+  free(load.requests);
   memset(&load, 0, sizeof load);
 }
 
@@ -401,9 +406,14 @@ static void obey(char *line) {
     die("not a command: %s", line);
   FILE *file = fopen(path, "rb");
   if (!file) die("%s: %s", path, strerror(errno));
-  load.size = fread(load.request, 1, HEAD, file);
+  fseek(file, 0, SEEK_END);
+  load.size = (size_t)ftell(file);
+  rewind(file);
+  load.requests = malloc(load.size);
+  if (!load.requests || fread(load.requests, 1, load.size, file) != load.size) die("%s: cannot be read", path);
   fclose(file);
-  load.number = memmem(load.request, load.size, "@@@@@@@@@@", 10);
+  if (load.size < 4 || memcmp(load.requests + load.size - 4, "\r\n\r\n", 4)) die("%s does not end with a head", path);
+  load.number = memmem(load.requests, load.size, "@@@@@@@@@@", 10);
   load.body = body, load.message = message, load.rate = rate, load.milliseconds = milliseconds;
   load.connections = connections;
   load.ends = calloc(connections, sizeof *load.ends);
@@ -442,7 +452,8 @@ static int listen_somewhere(void) {
   return fd;
 }
 
-int main(void) {
+int main(int count_arguments, char **arguments) {
+  bool shares = count_arguments > 1 && !strcmp(arguments[1], "shares");
   struct rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
@@ -455,8 +466,8 @@ int main(void) {
   open_end(0, COMMANDS, EPOLLIN);
   for (;;) {
     struct epoll_event events[256];
-    /* While it runs flat out it does not sleep: waking up would be measured too. */
-    int count = epoll_wait(poller, events, 256, !load.running ? -1 : load.rate ? 1 : 0);
+    /* While it runs flat out on a core of its own it does not sleep: waking up would be measured too. */
+    int count = epoll_wait(poller, events, 256, !load.running ? -1 : load.rate || shares ? 1 : 0);
     for (int i = 0; i < count; i++) {
       struct end *end = events[i].data.ptr;
       if (end->kind == COMMANDS) {

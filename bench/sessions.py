@@ -1,9 +1,11 @@
 """How many sessions can be started and steps saved in a second, beside the limit: one insert with its commit?
 
-One PostgreSQL as the product runs it, with fsync; so many clients at once in one process, each with its connection. In
-every round each kind has the same time, in a changing order: creating a run, recovering it, replaying its key, saving a
-step, and, as the limit of this machine at this time, inserting one row. Rates are compared round by round. Then: does
-resuming a run take longer when it has a thousand snapshots?
+One PostgreSQL as the product runs it, with fsync. A class of learners, of whom so many ask at once, each by a
+connection of the product's pool; the insert goes the same way. In every round each kind has the same time, in a
+changing order: creating a run, recovering it, replaying its key, saving a step, and, as the limit of this machine at
+this time, inserting one row. Rates are compared round by round: with one client, where it is the time that a call
+takes, and with many. Beside each, what a call takes of a processor, in this process and in the database, publishing its
+events included. Then: does resuming a run take longer when it has a thousand snapshots?
 
     python bench/sessions.py [--rounds 7] [--seconds 2] [--clients 8] [--snapshots 1000]
 """
@@ -18,7 +20,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 
 import uvloop
@@ -39,9 +41,11 @@ from codehub.sessions.runs import Runs
 from codehub.sessions.service import MOST_SESSIONS, NewPlan, NewSession, Sessions
 from codehub.system.accounts import ensure_account
 from codehub.system.processes import Ledger
+from codehub.web.services import Services
 from codehub.wiring.api import open_services
 
 GOAL, RESUME_GOAL = 0.4, 1.2
+LEARNERS = 200
 LIMIT = "one insert"
 TABLE = "CREATE TABLE bench_limit (id bigserial PRIMARY KEY, at timestamptz NOT NULL, body text NOT NULL)"
 INSERT = "INSERT INTO bench_limit (at, body) VALUES ($1, $2)"
@@ -50,6 +54,7 @@ STEPS = ["LEARN"] * 1998
 LESSON = {"steps": [*STEPS, "COMPLETE"], "learningContent": ["# Hello"], "encouragement": "Well done"}
 STATE = {"answers": {"loop-count": "b"}, "seconds": 41}
 Work = Callable[[int], Awaitable[None]]
+Owned = tuple[Principal, str]  # the id of a session or run, and whose it is
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -57,84 +62,112 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
+def processor_seconds(pid: int) -> float:
+    """That a process and what it started took so far."""
+    ticks: defaultdict[int, int] = defaultdict(int)
+    parents: dict[int, int] = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(path.parent.name)] = int(words[1])
+        ticks[int(path.parent.name)] = sum(map(int, words[11:15]))  # with what ended children took
+    family = {pid}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(ticks[member] for member in family) / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass
 class Learning:
-    """A learner with as many new sessions as are wanted, and the product's engine."""
+    """Learners with as many new sessions as are wanted, and the product's engine."""
 
     database: Database
     runs: Runs
     sessions: Sessions
-    mina: Principal
+    learners: list[Principal]
     clock: SystemClock
+    _new: NewSession = field(default_factory=lambda: NewSession("One", date(2026, 3, 2), blueprint.parse(LESSON)))
 
-    async def new_sessions(self, count: int) -> list[str]:
-        new = [NewSession("One", date(2026, 3, 2), blueprint.parse(LESSON))]
+    async def new_sessions(self, learner: Principal, count: int) -> list[str]:
         found: list[str] = []
         while len(found) < count:
-            more = min(MOST_SESSIONS, count - len(found))
-            plan = await self.sessions.create_plan(self.mina, NewPlan("Plan", new * more))
+            new = [self._new] * min(MOST_SESSIONS, count - len(found))
+            plan = await self.sessions.create_plan(learner, NewPlan("Plan", new))
             found += [session.id for session in plan.sessions]
         return found
 
-    async def started(self, session_id: str) -> str:
-        await self.runs.start(self.mina, session_id)
-        (run,) = await self.runs.trail(self.mina, session_id, after=(self.clock.now().replace(year=2000), ""), limit=2)
+    async def started(self, learner: Principal, session_id: str) -> str:
+        await self.runs.start(learner, session_id)
+        (run,) = await self.runs.trail(learner, session_id, after=(self.clock.now().replace(year=2000), ""), limit=2)
         return run.id
+
+    async def forget_keys(self) -> None:
+        """As if their time were over: each learner has a bound of them."""
+        async with self.database.connection() as c:
+            await c.execute("DELETE FROM idempotency_keys WHERE key NOT LIKE 'replay%'")
 
 
 class Kinds:
-    """What is measured, each a call for one client."""
+    """What is measured, each a call for one client, which has a share of the learners and takes them in turn."""
 
     def __init__(self, learning: Learning, clients: int) -> None:
         self._learning = learning
         self._clients = clients
-        self._new: list[str] = []
-        self._own: list[str] = []  # a session of each client
-        self._runs: list[str] = []
-        self._steps: list[Iterator[int]] = []
+        self._new: list[list[Owned]] = [[] for _ in range(clients)]
+        self._own: list[Iterator[Owned]] = []  # running sessions of a client's learners
+        self._runs: list[Iterator[tuple[Principal, str, Iterator[int]]]] = []  # with the steps to come
         self._numbers = itertools.count()
 
+    def _share(self, client: int) -> list[Principal]:
+        return self._learning.learners[client :: self._clients]
+
     async def prepare(self) -> None:
-        self._own = await self._learning.new_sessions(2 * self._clients)
-        writing = self._own[self._clients :]
-        self._runs = [await self._learning.started(id_) for id_ in writing]
-        self._steps = [itertools.count() for _ in self._runs]
         for client in range(self._clients):
-            await self._learning.runs.start(self._learning.mina, self._own[client], key=f"replay-{client}")
+            own, runs = [], []
+            for learner in self._share(client):
+                session, other = await self._learning.new_sessions(learner, 2)
+                await self._learning.runs.start(learner, session, key=f"replay-{self._clients}")
+                own.append((learner, session))
+                runs.append((learner, await self._learning.started(learner, other), itertools.count()))
+            self._own.append(itertools.cycle(own))
+            self._runs.append(itertools.cycle(runs))
 
     async def fill(self, wanted: int) -> None:
-        """New sessions, before they are needed."""
-        if len(self._new) < wanted:
-            self._new += await self._learning.new_sessions(wanted - len(self._new))
-
-    async def renew(self) -> None:
-        """A run has 2,000 steps at most: begin others well before."""
-        if any(next(steps) > 0 for steps in self._steps):
-            sessions = await self._learning.new_sessions(self._clients)
-            self._runs = [await self._learning.started(id_) for id_ in sessions]
-        self._steps = [itertools.count() for _ in self._runs]
+        """New sessions, before they are needed, spread over the learners."""
+        await self._learning.forget_keys()
+        each = -(-wanted // self._clients)
+        for client, new in enumerate(self._new):
+            learners = self._share(client)
+            count = -(-max(0, each - len(new)) // len(learners))
+            ids = [await self._learning.new_sessions(learner, count) for learner in learners]
+            new += [
+                (learner, id_) for turn in zip(*ids, strict=True) for learner, id_ in zip(learners, turn, strict=True)
+            ]
 
     async def insert(self, _client: int) -> None:
         async with self._learning.database.connection() as c:
             await c.execute(INSERT, self._learning.clock.now(), BODY)
 
-    async def create(self, _client: int) -> None:
-        key = f"create-{next(self._numbers)}"
-        answer = await self._learning.runs.start(self._learning.mina, self._new.pop(), key=key)
+    async def create(self, client: int) -> None:
+        learner, session = self._new[client].pop()
+        answer = await self._learning.runs.start(learner, session, key=f"create-{next(self._numbers)}")
         assert answer.status == 201
 
     async def recover(self, client: int) -> None:
-        key = f"recover-{next(self._numbers)}"
-        answer = await self._learning.runs.start(self._learning.mina, self._own[client], key=key)
+        learner, session = next(self._own[client])
+        answer = await self._learning.runs.start(learner, session, key=f"recover-{next(self._numbers)}")
         assert answer.status == 200
 
     async def replay(self, client: int) -> None:
-        answer = await self._learning.runs.start(self._learning.mina, self._own[client], key=f"replay-{client}")
+        learner, session = next(self._own[client])
+        answer = await self._learning.runs.start(learner, session, key=f"replay-{self._clients}")
         assert answer.replayed
 
     async def save(self, client: int) -> None:
-        index = next(self._steps[client])
-        await self._learning.runs.complete_step(self._learning.mina, self._runs[client], index, 1, STATE)
+        learner, run, steps = next(self._runs[client])
+        await self._learning.runs.complete_step(learner, run, next(steps), 1, STATE)
 
     def all(self) -> dict[str, Work]:
         return {
@@ -146,89 +179,127 @@ class Kinds:
         }
 
 
-async def measure(work: Work, clients: int, seconds: float) -> tuple[float, list[float]]:
-    """Calls a second, and how long each took."""
-    took: list[float] = []
-    begun = time.perf_counter()
-    end = begun + seconds
+@dataclass
+class Found:
+    """Of one kind, over all rounds."""
+
+    rates: list[float] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)  # seconds, each call
+    here: float = 0.0  # seconds of a processor, in all
+    there: float = 0.0  # and in the database
+
+    def line(self) -> str:
+        middle, tail = percentile(self.took, 0.5) * 1e3, percentile(self.took, 0.99) * 1e3
+        ratio = f"{statistics.median(self.ratios):.2f} of the limit ({min(self.ratios):.2f} to {max(self.ratios):.2f})"
+        processor = (
+            f"{self.here / len(self.took) * 1e3:.2f} + {self.there / len(self.took) * 1e3:.2f} ms of a processor"
+        )
+        rate = f"{statistics.median(self.rates):6.0f} a second (p50 {middle:.2f} ms, p99 {tail:.1f} ms)"
+        return f"{rate}: {ratio}; {processor}"
+
+
+async def measure(work: Work, clients: int, seconds: float, postgres: int, found: Found) -> None:
+    begun, here, there = time.perf_counter(), time.process_time(), processor_seconds(postgres)
+    before, end = len(found.took), begun + seconds
 
     async def client(number: int) -> None:
         while (now := time.perf_counter()) < end:
             await work(number)
-            took.append(time.perf_counter() - now)
+            found.took.append(time.perf_counter() - now)
 
     await asyncio.gather(*(client(number) for number in range(clients)))
-    return len(took) / (time.perf_counter() - begun), took
+    found.rates.append((len(found.took) - before) / (time.perf_counter() - begun))
+    found.here += time.process_time() - here
+    found.there += processor_seconds(postgres) - there
 
 
-async def rates(learning: Learning, rounds: int, seconds: float, clients: int) -> bool:
+async def rates(learning: Learning, postgres: int, rounds: int, seconds: float, clients: int) -> bool:
     kinds = Kinds(learning, clients)
     await kinds.prepare()
-    ratios: defaultdict[str, list[float]] = defaultdict(list)
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    took: defaultdict[str, list[float]] = defaultdict(list)
+    found = {name: Found() for name in kinds.all()}
     for number in range(rounds + 1):
-        await kinds.fill(max(1000, int(2 * seconds * max(found["start: create"], default=1000.0))))
-        await kinds.renew()
+        if number == 1:  # the first warms up
+            found = {name: Found() for name in found}
+        await kinds.fill(max(1000, int(2 * seconds * max(found["start: create"].rates, default=4000.0))))
         order = list(kinds.all().items())
-        here = {}
         for name, work in order if number % 2 else order[::-1]:
-            here[name], each = await measure(work, clients, seconds)
-            if number:  # the first warms up
-                took[name] += each
-        for name, rate in here.items() if number else ():
-            found[name].append(rate)
-            ratios[name].append(rate / here[LIMIT])
+            await measure(work, clients, seconds, postgres, found[name])
+        for each in found.values():
+            each.ratios.append(each.rates[-1] / found[LIMIT].rates[-1])
+    print(f"{clients} at once:")
     for name, each in found.items():
-        middle, tail = percentile(took[name], 0.5) * 1e3, percentile(took[name], 0.99) * 1e3
-        print(f"{name:<16} {statistics.median(each):6.0f} a second (p50 {middle:.1f} ms, p99 {tail:.1f} ms): ", end="")
-        spread = f"{min(ratios[name]):.2f} to {max(ratios[name]):.2f}"
-        print(f"{statistics.median(ratios[name]):.2f} of the limit ({spread})")
-    return all(statistics.median(ratio) >= GOAL for ratio in ratios.values())
+        print(f"{name:<16} {each.line()}")
+    return all(statistics.median(each.ratios) >= GOAL for each in found.values())
 
 
 async def resume(learning: Learning, rounds: int, many: int) -> bool:
     """Taking up a run with many snapshots beside one with one, in turn."""
-    few_id, many_id = await learning.new_sessions(2)
+    mina = learning.learners[0]
+    few_id, many_id = await learning.new_sessions(mina, 2)
     for id_, count in ((few_id, 1), (many_id, many)):
-        run = await learning.started(id_)
+        run = await learning.started(mina, id_)
         for index in range(count):
-            await learning.runs.complete_step(learning.mina, run, index, 1, STATE)
-    medians: list[float] = []
+            await learning.runs.complete_step(mina, run, index, 1, STATE)
     pairs: list[tuple[float, float]] = []
     for number in range(rounds * 40):
         took = {}
         for id_ in (few_id, many_id) if number % 2 else (many_id, few_id):
             begun = time.perf_counter()
-            await learning.runs.start(learning.mina, id_)
+            await learning.runs.start(mina, id_)
             took[id_] = time.perf_counter() - begun
         pairs.append((took[few_id], took[many_id]))
-    medians = [statistics.median(side) for side in zip(*pairs, strict=True)]
-    ratio = medians[1] / medians[0]
-    print(f"resuming a run: 1 snapshot {medians[0] * 1e3:.2f} ms, {many} {medians[1] * 1e3:.2f} ms, ", end="")
+    few, lots = statistics.median(few for few, _ in pairs), statistics.median(lots for _, lots in pairs)
+    ratio = lots / few
+    print(f"resuming a run: 1 snapshot {few * 1e3:.2f} ms, {many} {lots * 1e3:.2f} ms, ", end="")
     print(f"ratio {ratio:.2f} (at most {RESUME_GOAL} wanted)")
     return ratio <= RESUME_GOAL
 
 
 async def start_anew(learning: Learning, many: int) -> None:
     """A new run that goes on from an abandoned one has its snapshots, too."""
+    mina = learning.learners[0]
     for count in (1, many):
         took = []
-        for id_ in await learning.new_sessions(5):
-            run = await learning.started(id_)
+        for id_ in await learning.new_sessions(mina, 5):
+            run = await learning.started(mina, id_)
             for index in range(count):
-                await learning.runs.complete_step(learning.mina, run, index, 1, STATE)
-            await learning.runs.abandon(learning.mina, run, 1, None)
+                await learning.runs.complete_step(mina, run, index, 1, STATE)
+            await learning.runs.abandon(mina, run, 1, None)
             begun = time.perf_counter()
-            await learning.runs.start(learning.mina, id_, resume_from=run)
+            await learning.runs.start(mina, id_, resume_from=run)
             took.append(time.perf_counter() - begun)
         print(f"a new run from an abandoned one with {count} snapshots: {statistics.median(took) * 1e3:.2f} ms")
 
 
+async def a_class(services: Services) -> list[Principal]:
+    learners = []
+    for number in range(LEARNERS):
+        person = await services.people.create_user(operator(), f"learner-{number}", Role.LEARNER)
+        learners.append(Principal(person.name, Role.LEARNER, ALL_SCOPES, person.id))
+    return learners
+
+
+async def measure_all(services: Services, clock: SystemClock, postgres: int, options: argparse.Namespace) -> bool:
+    database = services.database
+    async with database.connection() as c:
+        await c.execute(TABLE)
+        durable = [await c.fetchval(f"SHOW {name}") for name in ("fsync", "synchronous_commit")]
+    print(f"fsync {durable[0]}, synchronous_commit {durable[1]}; {LEARNERS} learners; ", end="")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the beginning")
+    learning = Learning(database, services.runs, services.sessions, await a_class(services), clock)
+    well = True
+    for clients in (1, options.clients):
+        well &= await rates(learning, postgres, options.rounds, options.seconds, clients)
+    well &= await resume(learning, options.rounds, options.snapshots)
+    await start_anew(learning, options.snapshots)
+    print(f"load {os.getloadavg()[0]:.1f} at the end")
+    return well
+
+
 async def run(folder: pathlib.Path, options: argparse.Namespace) -> bool:
     # A connection more than there are clients: events are published beside them.
-    unbounded = {"CODEHUB_MAX_PLANS_PER_USER": "0", "CODEHUB_MAX_IDEMPOTENCY_KEYS_PER_USER": "0"}
-    environment = {**unbounded, "CODEHUB_DATABASE_POOL_SIZE": str(options.clients + 1)}
+    environment = {"CODEHUB_MAX_PLANS_PER_USER": "0", "CODEHUB_DATABASE_POOL_SIZE": str(options.clients + 1)}
     config = settings.load({"CODEHUB_DATA_DIR": str(folder), **environment})
     data, clock = DataDir(config.storage.data_dir), SystemClock()
     data.lock()
@@ -238,20 +309,9 @@ async def run(folder: pathlib.Path, options: argparse.Namespace) -> bool:
     try:
         await migrate.migrate(urls.database)
         async with open_services(resolve(config, urls), clock) as services:
-            person = await services.people.create_user(operator(), "mina", Role.LEARNER)
-            mina = Principal("mina", Role.LEARNER, ALL_SCOPES, person.id)
-            database = services.database
-            async with database.connection() as c:
-                await c.execute(TABLE)
-                durable = [await c.fetchval(f"SHOW {name}") for name in ("fsync", "synchronous_commit")]
-            print(f"fsync {durable[0]}, synchronous_commit {durable[1]}; {options.clients} clients at once; ", end="")
-            print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the beginning")
-            learning = Learning(database, services.runs, services.sessions, mina, clock)
-            well = await rates(learning, options.rounds, options.seconds, options.clients)
-            well &= await resume(learning, options.rounds, options.snapshots)
-            await start_anew(learning, options.snapshots)
-            print(f"load {os.getloadavg()[0]:.1f} at the end")
-            return well
+            postgres = servers.pids()["postgres"]
+            assert postgres
+            return await measure_all(services, clock, postgres, options)
     finally:
         await servers.stop()
 

@@ -1,10 +1,14 @@
-"""`make model`: the whole check, a smaller one (`ARGS="1 2"`: faults, requests), or the mutants (`ARGS=mutants`)."""
+"""`make model`: the whole check, a smaller one (`ARGS="1 2"`: faults, requests), or the mutants (`ARGS=mutants`).
+
+`ARGS=waiting_room` checks the waiting room, as far as the time allows; the whole check includes what is small of it.
+"""
 
 import sys
 import time
 
 from model import doubles, mutants, scenarios
 from model.explore import Bounds, Explorer
+from model.waiting_room import report as waiting_room
 
 
 def check(bounds: Bounds) -> int:
@@ -31,7 +35,10 @@ def main(args: list[str]) -> int:
     if args[:1] == ["mutants"]:
         wanted = " ".join(args[1:])
         return mutants.report(mutants.run(wanted), whole=not wanted)
-    return check(Bounds(*(int(arg) for arg in args)))
+    if args[:1] == ["waiting_room"]:
+        return waiting_room.main(args[1:])
+    failed = check(Bounds(*(int(arg) for arg in args)))
+    return failed if args else failed | waiting_room.check()
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ NAMES = [f.name for f in fields(Workspace)]
 CHECKS = statements.checks(
     importlib.resources.files("codehub.db.migrations").joinpath("0002_workspaces.sql").read_text(encoding="utf-8")
 )
-BESIDE = re.compile(r"(?:\s*--[^\n]*\n)*\s*(?:INSERT INTO|SELECT pg_)")
+BESIDE = re.compile(r"(?:\s*--[^\n]*\n)*\s*(?:INSERT INTO|SELECT pg_|DELETE FROM workspace_swaps)")
 _phase = rules.phase  # the database's own, whatever becomes of the rules
 
 
@@ -90,14 +90,14 @@ class Connection:
 
     async def execute(self, query: str, *args: Any) -> str:
         if BESIDE.match(query) or query == lease_sql.clear_setback:
-            return ""  # history, restore points, notifications: nothing that a decision about this row reads
+            return ""  # history, restore points, swaps, notifications: nothing that a decision about this row reads
         self._run(query, args)
         return ""
 
     async def fetchrow(self, query: str, *args: Any) -> Mapping[str, Any] | None:
         if "count(*) AS everywhere" in query:
-            return {"everywhere": 0, "of_owner": 0}
-        if "FROM restore_points" in query:
+            return {"everywhere": 0, "of_owner": 0, "has_swap": False}
+        if "FROM restore_points" in query or "FROM workspace_swaps" in query:
             return None
         return self._run(query, args)
 

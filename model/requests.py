@@ -39,7 +39,7 @@ REQUESTS: dict[str, Request] = {
 def ask(row: Workspace, request: Request) -> Workspace | None:
     """The row afterwards; None when it was refused or changes nothing."""
     database = Database()
-    service = Workspaces(database, doubles.Clock(), LimitsConfig(), doubles.Templates())  # type: ignore[arg-type]
+    service = Workspaces(database, doubles.Clock(), LimitsConfig(), doubles.Templates(), doubles.Line())  # type: ignore[arg-type]
     work: Any = request(service)
     try:
         asked = work.send(None)
