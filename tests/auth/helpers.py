@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from codehub.audit.model import AuditEntry
+from codehub.auth.logins import Browser
 from codehub.auth.service import NewToken
 from codehub.command import operator
 from codehub.policy.model import Origin, Principal, Role
@@ -23,7 +24,7 @@ async def make_link(services: Services, name: str) -> str:
 
 async def log_in(services: Services, name: str) -> str:
     """Returns the cookie."""
-    return await services.people.log_in(await make_link(services, name), "a browser", BROWSER)
+    return await services.people.log_in(await make_link(services, name), Browser("a browser", BROWSER))
 
 
 async def make_token(services: Services, name: str, by: Principal | None = None, **wanted: Any) -> NewToken:

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from codehub.auth.logins import Browser
 from codehub.auth.service import FROM_THE_START
 from codehub.command import operator
-from codehub.errors import UnauthenticatedError
-from codehub.policy.model import CookieLogin
+from codehub.errors import NotFoundError, UnauthenticatedError
+from codehub.policy.model import CookieLogin, Role
 from codehub.settings import Settings
 from codehub.web.services import Services
 from codehub.wiring.api import open_services
@@ -30,17 +31,17 @@ async def use(services: Services, cookie: str) -> CookieLogin:
 async def test_a_link_logs_in_once(services: Services) -> None:
     secret = await make_link(services, "mina")
     assert await services.people.owner_of_link(secret) == "mina"
-    cookie = await services.people.log_in(secret, "a browser", BROWSER)
+    cookie = await services.people.log_in(secret, Browser("a browser", BROWSER))
     assert (await who(services, cookie)).name == "mina"
     assert await services.people.owner_of_link(secret) is None
     with pytest.raises(UnauthenticatedError):
-        await services.people.log_in(secret, "a browser", BROWSER)
+        await services.people.log_in(secret, Browser("a browser", BROWSER))
 
 
 async def test_of_twenty_who_follow_one_link_at_once_exactly_one_gets_in(services: Services) -> None:
     secret = await make_link(services, "mina")
     results = await asyncio.gather(
-        *[services.people.log_in(secret, "", BROWSER) for _ in range(20)], return_exceptions=True
+        *[services.people.log_in(secret, Browser("", BROWSER)) for _ in range(20)], return_exceptions=True
     )
     assert sum(isinstance(result, str) for result in results) == 1
     assert sum(isinstance(result, UnauthenticatedError) for result in results) == 19
@@ -63,7 +64,7 @@ async def test_a_link_is_good_for_a_day(services: Services, clock: ManualClock) 
     assert await services.people.owner_of_link(secret)
     await clock.advance(1)
     with pytest.raises(UnauthenticatedError):
-        await services.people.log_in(secret, "", BROWSER)
+        await services.people.log_in(secret, Browser("", BROWSER))
 
 
 async def test_deactivating_takes_unused_links_away(services: Services) -> None:
@@ -71,7 +72,26 @@ async def test_deactivating_takes_unused_links_away(services: Services) -> None:
     await deactivate(services, "mina")
     await services.people.change_user(operator(), "mina", role=None, active=True)
     with pytest.raises(UnauthenticatedError):
-        await services.people.log_in(secret, "", BROWSER)
+        await services.people.log_in(secret, Browser("", BROWSER))
+
+
+@pytest.mark.parametrize("role", [Role.TEACHER, Role.ADMIN])
+async def test_a_teacher_makes_no_link_for_a_learner_who_is_none_any_more(services: Services, role: Role) -> None:
+    """What a request knows of its caller may be older than the role that it finds."""
+    await add(services, "kim", Role.TEACHER)
+    kim = replace(await who(services, await log_in(services, "kim")), manages=frozenset({"mina"}))
+    assert (await services.people.make_login_link(kim, "mina")).user_name == "mina"
+    await services.people.change_user(operator(), "mina", role=role, active=None)
+    with pytest.raises(NotFoundError):
+        await services.people.make_login_link(kim, "mina")
+
+
+async def test_another_role_takes_unused_links_away(services: Services) -> None:
+    """A teacher who made one for a learner must not become a teacher or an admin by it."""
+    secret = await make_link(services, "mina")
+    await services.people.change_user(operator(), "mina", role=Role.TEACHER, active=None)
+    with pytest.raises(UnauthenticatedError):
+        await services.people.log_in(secret, Browser("", BROWSER))
 
 
 async def test_logging_in_again_on_one_browser_ends_the_session_it_had(services: Services) -> None:
@@ -79,7 +99,7 @@ async def test_logging_in_again_on_one_browser_ends_the_session_it_had(services:
     before = await log_in(services, "jun")
     caller = await who(services, before)
     secret = await make_link(services, "mina")
-    after = await services.people.log_in(secret, "", BROWSER, instead_of=caller)
+    after = await services.people.log_in(secret, Browser("", BROWSER, caller))
     assert (await who(services, after)).name == "mina"
     with pytest.raises(UnauthenticatedError):
         await who(services, before)
@@ -112,7 +132,7 @@ async def test_a_cookie_is_replaced_after_an_hour_and_the_old_one_ends_a_minute_
         await use(services, first)
     with pytest.raises(UnauthenticatedError):  # whoever has the other one is out as well
         await use(services, second)
-    (entry,) = await entries(services, "session.stolen")
+    (entry,) = await entries(services, "login.stolen")
     assert (entry.subject, entry.address) == ("mina", BROWSER.address)
 
 
@@ -184,7 +204,7 @@ async def test_logging_out_ends_this_session_and_no_other(services: Services) ->
 async def test_no_secret_of_a_login_is_stored(services: Services) -> None:
     secret = await make_link(services, "mina")
     used = await make_link(services, "mina")
-    cookie = await services.people.log_in(used, "", BROWSER)
+    cookie = await services.people.log_in(used, Browser("", BROWSER))
     stored = await everything_stored(services)
     for hidden in (secret, used, cookie, cookie.rpartition(".")[2]):
         assert hidden not in stored

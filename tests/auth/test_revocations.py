@@ -1,5 +1,6 @@
 """What ended before its time is known to the proxy's workers, for as long as it could still be shown to them."""
 
+from codehub.auth.logins import Browser
 from codehub.auth.revocations import OVERLAP, Revocations
 from codehub.command import operator
 from codehub.policy.model import Role
@@ -34,7 +35,7 @@ async def test_a_sessions_revocation_outlives_every_pass_that_was_made_from_it(
     people = services.people
     await people.create_user(operator(), "mina", Role.LEARNER)
     link = await people.make_login_link(operator(), "mina")
-    cookie = await people.log_in(link.secret, "", operator().origin)
+    cookie = await people.log_in(link.secret, Browser("", operator().origin))
     caller, _ = await services.credentials.by_cookie(cookie, operator().origin)
     assert caller.session_id
     await people.log_out(caller)

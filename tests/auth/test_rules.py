@@ -155,7 +155,7 @@ def test_a_token_never_holds_more_than_its_maker_or_its_owner_may(
 
 
 def person(role: Role, *, active: bool = True) -> Person:
-    return Person("u1", "mina", role, ago(9), None, None if active else ago(1))
+    return Person("u1", "mina", "", role, None, None, ago(9), None, None if active else ago(1), None)
 
 
 @pytest.mark.parametrize(

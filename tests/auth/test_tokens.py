@@ -1,6 +1,7 @@
 """Access tokens: what is kept of them, what they allow, when they end; and how fast everybody hears of an end."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -170,3 +171,14 @@ async def _shuts_out(services: Services, cookie: str, token: str) -> bool:
         services.credentials.by_cookie(cookie, BROWSER), services.credentials.by_token(token), return_exceptions=True
     )
     return all(isinstance(result, UnauthenticatedError) for result in results)
+
+
+async def test_a_token_that_may_do_less_than_its_person_makes_no_login_link(services: Services) -> None:
+    """A link logs in with everything: a token for reading and writing of an admin would have become an admin's."""
+    await add(services, "boss", Role.ADMIN)
+    made = await make_token(services, "boss", scopes=frozenset({Scope.READ, Scope.WRITE}))
+    weak = await services.credentials.by_token(made.secret)
+    with pytest.raises(ForbiddenError, match="admin"):
+        await services.people.make_login_link(weak, "boss")
+    whole = replace(weak, scopes=ALL_SCOPES)
+    assert (await services.people.make_login_link(whole, "boss")).user_name == "boss"

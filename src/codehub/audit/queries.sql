@@ -10,6 +10,18 @@ WHERE id < $1 AND ($2::text IS NULL OR actor = codehub_actor_id($2)) AND ($3::te
 ORDER BY id DESC
 LIMIT $4;
 
+-- name: forget_subject
+-- What was written of a name before there was a person of that name.
+UPDATE audit_log SET subject = $2 WHERE subject = ANY ($1::text[]);
+
+-- name: mentioning
+-- Lines about a person, and others whose data may hold one of their names.
+SELECT id, data, actor = $1 OR subject = $1 AS about FROM audit_log
+WHERE data <> '{}' AND (actor = $1 OR subject = $1 OR data::text LIKE ANY ($2::text[]));
+
+-- name: replace_data
+UPDATE audit_log SET data = $2 WHERE id = $1;
+
 -- name: prune
 DELETE FROM audit_log
 WHERE id IN (SELECT id FROM audit_log WHERE at < $1 ORDER BY at LIMIT $2);

@@ -1,41 +1,71 @@
 """REST about people: `/api/v1/me`, `/api/v1/users`, their tokens, sessions and login links."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
+from codehub.auth import password_rules
 from codehub.auth.model import AccessToken, BrowserSession, Person
+from codehub.auth.passwords import Passwords
+from codehub.auth.profiles import LONGEST, Profile, Profiles
+from codehub.auth.removal import Removal
 from codehub.auth.service import People
 from codehub.http import fields, paging, provide
 from codehub.http.access import base_url, may, spend_creation
 from codehub.http.problems import documented
+from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Role, Scope
 
 router = APIRouter(prefix="/api/v1", tags=["people"], responses=documented(400, 401, 403, 503))
 Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
 NewName = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", max_length=63, examples=["mina"])]
+PROFILE = {"display_name", "language", "time_zone"}
 Days = Annotated[int, Field(strict=True, ge=1, le=3650), fields.Whole]
+
+
+DisplayName = Annotated[
+    fields.Line, Field(max_length=LONGEST, description="What others call them, in any script; empty: the name.")
+]
+Language = Annotated[Literal["en", "ko"] | None, Field(description="Of the pages they read; null: the browser's.")]
+TimeZone = Annotated[
+    str | None, Field(max_length=64, description="null: the browser's.", examples=["Asia/Seoul"], pattern=fields.NO_NUL)
+]
 
 
 class UserIn(fields.Body):
     name: NewName
     role: Role = Role.LEARNER
+    display_name: DisplayName = ""
+    password: str | None = Field(default=None, max_length=4 * password_rules.LONGEST, description="Unset: none yet.")
 
 
 class UserChange(fields.Body):
     name: NewName | None = Field(default=None, description="A new one; the old one is never given again.")
     role: Role | None = None
     active: bool | None = Field(default=None, strict=True, description="false: out within seconds, workspaces asleep")
+    display_name: DisplayName | None = None
+    language: Language = None
+    time_zone: TimeZone = None
+
+    def profile(self) -> Profile:
+        """What was sent, and nothing else: null is a value of two of these."""
+        sent = {name: getattr(self, name) for name in self.model_fields_set & PROFILE}
+        if sent.get("display_name", "") is None:
+            sent["display_name"] = ""
+        return Profile(**sent)
 
 
 class UserOut(BaseModel):
     id: str = Field(description="Never changes, and is never given again.", examples=["u4f0c2b7a9d1e3f5"])
     name: str
+    display_name: str
     role: Role
     active: bool
+    language: str | None
+    time_zone: str | None
     created_at: datetime
     last_login_at: datetime | None
     deactivated_at: datetime | None
@@ -101,7 +131,12 @@ async def who_am_i(request: Request, caller: Annotated[Principal, may(Action.USE
 
 @router.post("/users", status_code=201, responses=documented(409, 413))
 async def create_user(request: Request, caller: Annotated[Principal, may(Action.USER_CREATE)], user: UserIn) -> UserOut:
-    return _user(await _people(request).create_user(caller, user.name, user.role))
+    policy_rules.require(caller, Action.USER_CREATE)  # before the work of hashing
+    new = None
+    if user.password is not None:
+        passwords, called = provide.get(request, Passwords), (user.name, user.display_name)
+        new = await passwords.prepare(user.password, *called, address=caller.address)
+    return _user(await _people(request).create_user(caller, user.name, user.role, user.display_name, new))
 
 
 @router.get("/users")
@@ -109,10 +144,13 @@ async def list_users(
     request: Request,
     caller: Annotated[Principal, may(Action.USER_LIST)],
     role: Annotated[Role | None, Query()] = None,
+    q: Annotated[str, Query(max_length=100, pattern=fields.NO_NUL, description="Part of a name or display name.")] = "",
+    active: Annotated[bool | None, Query()] = None,
     limit: paging.Limit = 50,
     cursor: paging.NameCursor = None,
 ) -> paging.Page[UserOut]:
-    found = await _people(request).page_users(caller, after=cursor or "", role=role, limit=limit + 1)
+    wanted: dict[str, Any] = {"role": role, "text": q, "active": active}
+    found = await _people(request).page_users(caller, after=cursor or "", limit=limit + 1, **wanted)
     return paging.page(found, limit, _user, lambda person: person.name)
 
 
@@ -125,10 +163,22 @@ async def get_user(request: Request, caller: Annotated[Principal, may(Action.USE
 async def change_user(
     request: Request, caller: Annotated[Principal, may(Action.USER_CHANGE)], name: Name, change: UserChange
 ) -> UserOut:
-    people = _people(request)
+    """Display name, language and time zone by the person themselves, their teacher or an admin; the rest by admins."""
+    people, profiles, sent = _people(request), provide.get(request, Profiles), change.model_fields_set
+    if sent - PROFILE:
+        policy_rules.require(caller, Action.USER_CHANGE)  # before anything is changed
+    person = await profiles.change(caller, name, change.profile())
     if change.name is not None:
-        name = (await people.rename_user(caller, name, change.name)).name
-    return _user(await people.change_user(caller, name, role=change.role, active=change.active))
+        person = await people.rename_user(caller, name, change.name)
+    if sent & {"role", "active"}:
+        person = await people.change_user(caller, person.name, role=change.role, active=change.active)
+    return _user(person)
+
+
+@router.delete("/users/{name}", status_code=204, responses=documented(404, 409))
+async def remove_user(request: Request, caller: Annotated[Principal, may(Action.USER_REMOVE)], name: Name) -> None:
+    """For good. What they did stays, without the name, which is never given again; their workspaces go to the trash."""
+    await provide.get(request, Removal).remove(caller, name)
 
 
 @router.post("/users/{name}/login-links", status_code=201, responses=documented(404, 409))
@@ -189,6 +239,14 @@ async def list_sessions(
         )
 
     return paging.page(found, limit, show, lambda s: paging.at(s.created_at, s.id))
+
+
+@router.delete("/users/{name}/sessions", status_code=204, responses=documented(404))
+async def revoke_other_sessions(
+    request: Request, caller: Annotated[Principal, may(Action.LOGIN_REVOKE)], name: Name
+) -> None:
+    """Logs all browsers out, but for the one that asks."""
+    await _people(request).end_other_sessions(caller, name)
 
 
 @router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=documented(404))

@@ -1,5 +1,6 @@
 """`codehub user …` and `codehub token …`, by the API."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -27,10 +28,16 @@ def ls(role: Annotated[Role | None, typer.Option(help="Only these.")] = None) ->
     with connected() as api:
         people = api.items("users", role=role)
     rows = [
-        (p["name"], p["role"], output.when(p["last_login_at"], "never"), "" if p["active"] else "deactivated")
+        (
+            p["name"],
+            p["display_name"],
+            p["role"],
+            output.when(p["last_login_at"], "never"),
+            "" if p["active"] else "deactivated",
+        )
         for p in people
     ]
-    output.table(("Name", "Role", "Last login", ""), rows, people)
+    output.table(("Name", "Called", "Role", "Last login", ""), rows, people)
 
 
 @users.command("login-link")
@@ -39,6 +46,24 @@ def login_link(name: NAME) -> None:
     with connected() as api:
         link = api.post("users", name, "login-links")
     output.say(link["url"], link)
+
+
+@users.command("password")
+def password(name: NAME) -> None:
+    """Set a person's password. It is asked for on a terminal, else read from the first line of the input."""
+    new = typer.prompt("New password", hide_input=True, confirmation_prompt=True) if _asks() else _first_line()
+    with connected() as api:
+        api.put("users", name, "password", password=new)
+    output.say(f"{name} has a new password, and is logged out everywhere.", {"user": name, "password_set": True})
+
+
+def _asks() -> bool:
+    return sys.stdin.isatty()
+
+
+def _first_line() -> str:
+    """As UTF-8, whatever the shell's own is; never an argument, which other processes can read."""
+    return sys.stdin.buffer.readline().decode("utf-8", "replace").rstrip("\r\n")
 
 
 @users.command("role")
@@ -58,6 +83,18 @@ def deactivate(name: NAME) -> None:
 def activate(name: NAME) -> None:
     """Let a deactivated person in again, with a new login link."""
     output.say(f"{name} is active now.", _change(name, active=True))
+
+
+@users.command("remove")
+def remove(name: NAME, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+    """Remove a person for good: logins, tokens, classes and shares go, workspaces go to the trash. Runs and history
+    stay, without the name, which is never given again.
+    """
+    if not yes:
+        typer.confirm(f"Remove {name} for good? Their name is never given again.", abort=True, err=True)
+    with connected() as api:
+        api.delete("users", name)
+    output.say(f"Removed {name}. Their workspaces are in the trash.", {"user": name, "removed": True})
 
 
 def _change(name: str, **change: Any) -> Any:

@@ -7,6 +7,7 @@ most requests cost no query and a deactivated person is out within seconds even 
 import hashlib
 import hmac
 import os
+from dataclasses import replace
 from datetime import timedelta
 
 from codehub import logs
@@ -22,6 +23,7 @@ from codehub.clock import Clock
 from codehub.db import Connection, Database
 from codehub.errors import UnauthenticatedError
 from codehub.ids import is_label
+from codehub.policy import rules as policy
 from codehub.policy.model import ALL_SCOPES, CookieLogin, Origin, Principal, Role, Scope
 from codehub.settings import AuthConfig
 
@@ -32,6 +34,18 @@ REMEMBER_SECONDS = 3.0
 REMEMBER_AT_MOST = 20_000
 TOKEN_PREFIX = "chp"  # noqa: S105 (recognisable in logs and leaks; not a secret)
 BAD_TOKEN = "the bearer token is unknown, expired or revoked"  # noqa: S105
+
+
+async def principal_of(c: Connection, person: Person) -> Principal:
+    """With all scopes; who is taught by them is read with it, and as fresh as their role is."""
+    principal = Principal(person.name, person.role, ALL_SCOPES, person.id)
+    if policy.may_teach(person.role):
+        teaches, manages = await store.taught_by(c, person.id)
+        principal = replace(principal, teaches=teaches, manages=manages)
+    else:
+        principal = replace(principal, attends=await c.fetchval(sql.attends, person.id))
+    called, language, zone = person.display_name, person.language, person.time_zone
+    return replace(principal, display_name=called, language=language, time_zone=zone)
 
 
 class Credentials:
@@ -68,9 +82,10 @@ class Credentials:
             session = await store.find_session(c, session_id)
             person = await store.find_person(c, session.user_id) if session else None
             newest = await self._act_on(c, session, person, int(generation), origin) if session and person else None
-        if session is None or person is None or newest is None:
+            caller = await principal_of(c, person) if person and newest is not None else None
+        if session is None or caller is None or newest is None:
             raise UnauthenticatedError("this session has ended: log in again")
-        caller = Principal(person.name, person.role, ALL_SCOPES, person.id, session_id=session.id)
+        caller = replace(caller, session_id=session.id)
         if newest != int(generation):
             return CookieLogin(caller, self.cookie(session.id, newest))
         self._remember(cookie, caller, asked)
@@ -107,11 +122,11 @@ class Credentials:
         now = self._clock.now()
         await c.execute(sql.revoke_session, session.id, person.id, now)
         await c.execute(sql.announce)
-        await audit.record(c, now, origin, Code.SESSION_STOLEN, person.name, session_id=session.id)
+        await audit.record(c, now, origin, Code.LOGIN_STOLEN, person.name, session_id=session.id)
         log.warning("An old cookie came back: session ended", user=person.name, session_id=session.id)
 
     def session_of(self, cookie: str) -> str | None:
-        """The session that a cookie of ours names. It may be over: for limits, never to let a client in."""
+        """The session that a cookie of ours names. It may be over: never to let a client in."""
         payload = self._signer.verify(cookie)
         return payload.partition(".")[0] if payload else None
 
@@ -123,13 +138,13 @@ class Credentials:
             raise UnauthenticatedError("this session has ended: log in again")
         return person.name
 
-    async def is_live(self, session_id: str) -> bool:
-        """Does this session still stand? For what was made from it and is shown to us by itself."""
+    async def of_session(self, session_id: str) -> Principal | None:
+        """Whose session it is, while it stands: for what was made from it and is shown to us by itself."""
         async with self._database.connection() as c:
             session = await store.find_session(c, session_id)
-            person = await store.find_person(c, session.user_id) if session else None
-        alive = session is not None and session.revoked_at is None and session.expires_at > self._clock.now()
-        return alive and person is not None and person.active
+            alive = session is not None and session.revoked_at is None and session.expires_at > self._clock.now()
+            person = await store.find_person(c, session.user_id) if session and alive else None
+            return await principal_of(c, person) if person and person.active else None
 
     async def by_token(self, token: str) -> Principal:
         if self._admin and hmac.compare_digest(fingerprint(token), self._admin):
@@ -151,8 +166,9 @@ class Credentials:
                 raise UnauthenticatedError(BAD_TOKEN)
             if token_use_is_news(found, self._clock.now()):
                 await c.execute(sql.note_token_use, found.id, self._clock.now())
+            caller = await principal_of(c, person)
         scopes = frozenset(Scope(s) for s in found.scopes)
-        caller = Principal(person.name, person.role, scopes, person.id, token_id=found.id, expires_at=found.expires_at)
+        caller = replace(caller, scopes=scopes, token_id=found.id, expires_at=found.expires_at)
         self._remember(token, caller, asked)
         return caller
 

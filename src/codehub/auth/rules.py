@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from codehub.auth.model import AccessToken, BrowserSession, Person
-from codehub.errors import DeactivatedError, ForbiddenError, LastAdminError
+from codehub.auth.model import AccessToken, BrowserSession, Person, WaysIn
+from codehub.errors import DeactivatedError, ForbiddenError, LastAdminError, LastWayInError
 from codehub.policy import rules as policy_rules
 from codehub.policy.model import Principal, Role, Scope
 
@@ -71,9 +71,52 @@ def grantable(caller: Principal, wanted: frozenset[Scope] | None, owner: Role) -
     return wanted
 
 
+def require_whole_login(caller: Principal, person: Person) -> None:
+    """A token that may do less than its person gives them no way in, which may do all."""
+    if missing := policy_rules.grantable(person.role) - caller.scopes:
+        raise ForbiddenError(
+            f"this token lacks the scope `{min(missing)}`, and a way in has all: log in with a browser"
+        )
+
+
+class Ends(Enum):
+    """Which logins of a person end with their role."""
+
+    NONE = auto()
+    LINKS = auto()  # unused ones
+    SESSIONS = auto()  # and links
+    ALL = auto()  # also what a teacher has in hand who looked after the account: links, tokens, a password
+
+
+def ended_by(before: Role, now: Role) -> Ends:
+    """Who becomes an admin logs in again: where workspaces have no origin of their own, the scripts of one that is open
+    act by the browser's login, and must not become an admin's. So does who is one no more: passes into other people's
+    workspaces stand on the session, and end with it.
+
+    Teachers give learners links and passwords, and know them: these must not open a teacher's or an admin's account. An
+    unused link ends with the role that it was made for.
+    """
+    if before is now:
+        return Ends.NONE
+    if policy_rules.may_attend(before) and not policy_rules.may_attend(now):
+        return Ends.ALL
+    return Ends.SESSIONS if policy_rules.administers(before) != policy_rules.administers(now) else Ends.LINKS
+
+
 def check_admin_remains(person: Person, role: Role, *, active: bool, other_admins: int) -> None:
     """There must always be an active admin."""
     administers = policy_rules.administers
     loses = administers(person.role) and person.active and not (administers(role) and active)
     if loses and other_admins == 0:
         raise LastAdminError(f"{person.name} is the only active admin: make another person admin first")
+
+
+def no_name(person: Person) -> str:
+    """What a removed person is called: it says that they were one, and which of them."""
+    return f"removed-{person.id}"
+
+
+def check_way_remains(ways: WaysIn) -> None:
+    """Asked before one of them is removed: a logout would lock its person out."""
+    if ways.count <= 1:
+        raise LastWayInError("this is the only way in that works now: add a password, a passkey or another login first")

