@@ -1,0 +1,1 @@
+"""Classes: who teaches whom, how people come into a class, and what a class is given to learn."""
