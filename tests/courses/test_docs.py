@@ -24,7 +24,7 @@ def platform() -> Iterator[Platform]:
 
 def test_every_command_of_the_page_works(platform: Platform, tmp_path: pathlib.Path) -> None:
     lines = [line.strip() for line in PAGE.splitlines() if line.startswith("    codehub ")]
-    assert len(lines) == 5
+    assert len(lines) == 7
     for line in lines:
         done = run(platform, *shlex.split(line)[1:], folder=tmp_path)
         assert done.returncode == 0, (line, done.stderr)
@@ -39,13 +39,34 @@ def test_importing_again_is_a_new_version_only_if_something_changed(platform: Pl
     words = ("course", "import", str(tmp_path / "c"), "--owner", "kim")
     first = found(platform, *words)
     assert (first["version"], first["owner"], first["key"]) == (1, "kim", "c")
-    assert found(platform, *words) == first
+    assert (first["outcome"], first["warnings"]) == ("new", [])
+    assert found(platform, *words) == {**first, "outcome": "unchanged"}
+    assert (
+        said(platform, *words)
+        == f"나의 강의 ({first['id']}) is as it was: nothing changed, it stays at version 1, 1 session.\n"
+    )
     page = tmp_path / "c" / "01-hello" / "session.md"
     page.write_text(page.read_text("utf-8").replace("day: 1", "day: 2"), "utf-8")
-    assert said(platform, *words) == f"나의 강의 ({first['id']}) is at version 2.\n"
+    page.write_text(page.read_text("utf-8") + "\n<br>\n", "utf-8")
+    warning, done = said(platform, *words).splitlines()
+    assert f"{page}:" in warning
+    assert done == f"나의 강의 ({first['id']}) has a new version: 2, 1 session with 1 warning."
     said(platform, "course", "export", "c", str(tmp_path / "out"))
     assert folder.load(tmp_path / "out") == folder.load(tmp_path / "c")
     assert "나의 강의" in said(platform, "course", "list", "--language", "ko")
+
+
+def test_what_only_the_platform_finds_wrong_is_said_by_file_and_line(
+    platform: Platform, tmp_path: pathlib.Path
+) -> None:
+    said(platform, "course", "new", str(tmp_path / "c"))
+    page = tmp_path / "c" / "01-hello" / "practice.md"
+    page.write_text(page.read_text("utf-8").replace("checks:", "template: no-such\nchecks:", 1), "utf-8")
+    told = refused(platform, "course", "import", str(tmp_path / "c"))
+    assert f"{page}:2: template: there is no template 'no-such'" in told
+    said(platform, "course", "new", str(tmp_path / "d"))
+    told = refused(platform, "course", "import", str(tmp_path / "d"), "--owner", "nobody-here")
+    assert told == "codehub: there is no such user"
 
 
 def installed(platform: Platform) -> None:

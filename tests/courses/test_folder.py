@@ -51,7 +51,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     "no front matter": (written("course.md", b"# Hello"), "course.md:1: must begin with a line ---"),
     "front matter without end": (written("course.md", b"---\ntitle: x\n"), "course.md:1: must begin with a line ---"),
     "not YAML": (replaced("course.md", "language: en", "language: [en"), "course.md:4: is not YAML"),
-    "tab in YAML": (replaced("course.md", "language: en", "\tlanguage: en"), "course.md:4: is not YAML"),
+    "tab in YAML": (replaced("course.md", "language: en", "\tlanguage: en"), "course.md:4: a tab: indent with spaces"),
     "a list as head": (
         replaced("course.md", "key: my-course\ntitle: My course\nlanguage: en", "- a"),
         "course.md:2: must",
@@ -61,19 +61,25 @@ WRONG: dict[str, tuple[Change, str]] = {
         "course.md:3: 'titel' is not known; did you mean",
     ),
     "key twice": (replaced("course.md", "language: en", "title: x"), "course.md:4: 'title' is there twice"),
-    "title missing": (replaced("course.md", "title: My course\n", ""), "course.md:1: title: Field required"),
-    "language": (replaced("course.md", "language: en", "language: English!"), "course.md:4: language: String should"),
+    "title missing": (replaced("course.md", "title: My course\n", ""), "course.md:1: title: is missing"),
+    "language": (
+        replaced("course.md", "language: en", "language: English!"),
+        "course.md:4: language: must be the code of a language",
+    ),
     "alias": (replaced("course.md", "title: My course", "title: &a x\nauthor: *a"), "course.md:2: has an alias"),
-    "day is no number": (replaced(S, "day: 1", "day: soon"), f"{S}:4: day: Input should be a valid integer"),
-    "day 0": (replaced(S, "day: 1", "day: 0"), f"{S}:4: day: Input should be greater than or equal to 1"),
-    "unknown step": (replaced(S, "[LEARN,", "[LERN,"), f"{S}:5: steps: Input should be 'LEARN'"),
+    "day is no number": (replaced(S, "day: 1", "day: soon"), f"{S}:4: day: must be a whole number"),
+    "day 0": (replaced(S, "day: 1", "day: 0"), f"{S}:4: day: must be 1 or more"),
+    "unknown step": (replaced(S, "[LEARN,", "[LERN,"), f"{S}:5: steps: must be LEARN"),
     "unknown step below": (
         replaced(S, "steps: [LEARN, CHECK, PRACTICE, COMPLETE]", "steps:\n  - LEARN\n  - NAP\n  - COMPLETE"),
-        f"{S}:7: steps: Input should be",
+        f"{S}:7: steps: must be LEARN",
     ),
     "COMPLETE missing": (replaced(S, ", COMPLETE]", "]"), f"{S}:5: steps: COMPLETE is missing"),
-    "no encouragement": (replaced(S, "encouragement:", "# "), f"{S}:1: encouragement: Field required"),
-    "empty chunk": (replaced(S, "<!-- next -->", "<!-- next -->\n<!-- next -->"), f"{S}:18: learningContent: String"),
+    "no encouragement": (replaced(S, "encouragement:", "# "), f"{S}:1: encouragement: is missing"),
+    "empty chunk": (
+        replaced(S, "<!-- next -->", "<!-- next -->\n<!-- next -->"),
+        f"{S}:18: learningContent: must not be empty",
+    ),
     "LEARN without text": (
         lambda c: (c / S).write_text((c / S).read_text("utf-8").split("\n\n")[0], "utf-8"),
         f"{S}:8: learningContent: a LEARN step needs",
@@ -88,21 +94,24 @@ WRONG: dict[str, tuple[Change, str]] = {
     "no block": (replaced(C, "```question", "```"), f"{C}:1: the question 'how-many-lines' has no block"),
     "block not closed": (replaced(C, "python hello.py]\n```", "python hello.py]"), f"{C}:24: the block"),
     "answer is no choice": (replaced(C, "answer: b", "answer: z"), f"{C}:15: answer: 'z' is not one of the choices"),
-    "answer missing": (replaced(C, "answer: b\n", ""), f"{C}:10: answer: Field required"),
-    "kind": (replaced(C, "kind: single", "kind: simple"), f"{C}:11: kind: Input should be 'single'"),
+    "answer missing": (replaced(C, "answer: b\n", ""), f"{C}:10: answer: is missing"),
+    "kind": (replaced(C, "kind: single", "kind: simple"), f"{C}:11: kind: must be single, multiple or text"),
     "choices as a list": (replaced(C, "  a: one\n  b: two", "  - one"), f"{C}:12: choices must be lines"),
     "unknown name": (replaced(C, "kind: text", "kind: text\npoints: 3"), f"{C}:26: 'points' is not known"),
-    "YAML of a question": (replaced(C, "  a: one", "  a: one: two"), f"{C}:13: is not YAML"),
+    "YAML of a question": (replaced(C, "  a: one", "  a: one: two"), f"{C}:13: the value has a colon in it"),
     "question twice": (replaced(C, "## the-command", "## how-many-lines"), f"{C}:20: id: 'how-many-lines' is the id"),
     "PRACTICE without practice.md": (removed(P), f"{S}:1: practiceActivity: a PRACTICE step needs an activity"),
     "files without practice.md": (removed(P), "01-hello/files:1: files without a practice.md"),
     "no instructions": (
         lambda c: (c / P).write_text((c / P).read_text("utf-8").split("\n\n")[0], "utf-8"),
-        f"{P}:13: instructions: String should",
+        f"{P}:13: instructions: must not be empty",
     ),
-    "command missing": (replaced(P, "    command: python3 hello.py\n", ""), f"{P}:3: command: Field required"),
-    "time-out": (replaced(P, "timeoutSeconds: 10", "timeoutSeconds: 600"), f"{P}:6: timeoutSeconds: Input should"),
-    "unknown name of a check": (replaced(P, "hint: Mind", "hnit: Mind"), f"{P}:11: hnit: Extra inputs"),
+    "command missing": (replaced(P, "    command: python3 hello.py\n", ""), f"{P}:3: command: is missing"),
+    "time-out": (
+        replaced(P, "timeoutSeconds: 10", "timeoutSeconds: 600"),
+        f"{P}:6: timeoutSeconds: must be 60 or less",
+    ),
+    "unknown name of a check": (replaced(P, "hint: Mind", "hnit: Mind"), f"{P}:11: hnit: is not known here"),
     "binary": (written("01-hello/files/a.png", b"\x89PNG\x00"), "01-hello/files/a.png:1: is not a text file"),
     "not UTF-8": (written("01-hello/files/a.txt", b"one\ntwo \xe9\n"), "01-hello/files/a.txt:2: is not UTF-8"),
     "Markdown not UTF-8": (written("course.md", b"---\ntitle: \xe9"), "course.md:2: is not UTF-8"),
@@ -223,12 +232,12 @@ def test_solutions_are_read_by_nobody(course: pathlib.Path) -> None:
     assert folder.load(course) == before
 
 
-@pytest.mark.parametrize("place", ["nowhere", "a-file"])
-def test_what_is_no_folder_is_no_course(tmp_path: pathlib.Path, place: str) -> None:
+@pytest.mark.parametrize(("place", "said"), [("nowhere", "there is no such folder"), ("a-file", "is no folder")])
+def test_what_is_no_folder_is_no_course(tmp_path: pathlib.Path, place: str, said: str) -> None:
     (tmp_path / "a-file").write_text("x", "utf-8")
-    found, problems = folder.examine(tmp_path / place)
-    assert found is None
-    assert "is not a folder" in str(problems[0])
+    for read in (folder.examine, folder.load):
+        with pytest.raises(folder.FolderError, match=f"^{tmp_path / place}: {said}[^\n]*$"):
+            read(tmp_path / place)
 
 
 def calls(text: str) -> int:

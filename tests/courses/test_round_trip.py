@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from codehub.courses import folder, source
 from codehub.errors import InvalidRequestError
-from tests.sessions.blueprints import FULL, SMALLEST, blueprints, lines, markdown
+from tests.sessions.blueprints import FULL, SMALLEST, blueprints, markdown, titles
 
 _keys = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 
@@ -19,11 +19,11 @@ _keys = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 def courses(draw: st.DrawFn) -> dict[str, Any]:
     keys = draw(st.lists(_keys, min_size=1, max_size=3, unique=True))
     sessions = [
-        {"key": key, "title": draw(lines), "day": draw(st.integers(1, 99)), "blueprint": draw(blueprints())}
+        {"key": key, "title": draw(titles), "day": draw(st.integers(1, 99)), "blueprint": draw(blueprints())}
         for key in keys
     ]
-    made: dict[str, Any] = {"title": draw(lines), "language": draw(st.sampled_from(["en", "ko", "pt-BR"]))}
-    for name, kind in (("key", _keys), ("author", lines), ("description", markdown)):
+    made: dict[str, Any] = {"title": draw(titles), "language": draw(st.sampled_from(["en", "ko", "pt-BR"]))}
+    for name, kind in (("key", _keys), ("author", titles), ("description", markdown)):
         if draw(st.booleans()):
             made[name] = draw(kind)
     return {**made, "sessions": sessions}

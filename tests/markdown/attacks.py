@@ -180,6 +180,8 @@ PATHOLOGICAL = {
     "entities": "&#x41;" * (_N // 6),
     "backslashes": "\\" * _N,
     "a wide table": "|a" * (_N // 4) + "\n" + "|-" * (_N // 4) + "\n",
+    "left-out cells": ("a|" * 50 + "\n" + "-|" * 50 + "\n" + "x|\n" * 1200 + "\n") * (_N // 4000 + 1),
+    "left-out cells of wide tables": ("a|" * 300 + "\n" + "-|" * 300 + "\n" + "x|\n" * 200 + "\n") * (_N // 1800 + 1),
     "a long table": "a|b\n-|-\n" + "x|y\n" * (_N // 4),
     "definitions": "".join(f"[r{n}]: x\n" for n in range(_N // 9)),
     "one line": "a" * _N,

@@ -127,6 +127,27 @@ def test_markdown_looks_as_it_should(source: str) -> None:
     assert markdown.render(source).strip() == RENDERED[source]
 
 
+def test_tables_have_so_many_columns_and_cells_and_the_rest_is_shown_as_written() -> None:
+    """Rows may leave cells out: a table of 1.8 KB had 60,000, and a text as many such tables as fit into it."""
+
+    def table(columns: int, rows: int) -> str:
+        return f"{'a|' * columns}\n{'-|' * columns}\n{'x|' * rows}".replace("x|", "x|\n") + "\n"
+
+    for text, tables, said in (
+        (table(50, 3), 1, []),
+        (table(51, 3), 0, [(1, markdown.TOO_WIDE)]),
+        (f"text\n\n- {table(300, 0)}", 0, [(3, markdown.TOO_WIDE)]),
+        (table(50, 1200) * 40, 1, [(202, markdown.TOO_MANY)]),
+        (table(10, 99) * 11, 10, [(1021, markdown.TOO_MANY)]),
+        (f"```\n{table(60, 1)}```\n", 0, []),
+    ):
+        shown = markdown.render(text)
+        assert shown.count("<table>") == tables
+        assert [problem for problem in markdown.problems(text) if problem in said] == said
+        assert shown.count("<td") + shown.count("<th>") <= markdown.MOST_CELLS
+        assert markdown.too_wide(text) == next((line for line, what in said if what == markdown.TOO_WIDE), None)
+
+
 def test_a_table_keeps_its_alignment_without_a_style() -> None:
     elements = read(markdown.render("|a|b|\n|:-:|-:|\n|1|2|")).elements
     assert [a.get("class") for tag, a in elements if tag in {"th", "td"}] == ["center", "right"] * 2

@@ -4,6 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from codehub import names
+
 SMALLEST: dict[str, Any] = {
     "steps": ["LEARN", "COMPLETE"],
     "learningContent": ["# Hello"],
@@ -77,6 +79,9 @@ markdown = st.one_of(
 )
 lines = st.text(st.sampled_from(_letters), min_size=1, max_size=30)
 lines = lines.map(str.strip).filter(bool)
+_seen = [letter for letter in _letters if names.complaint(f"a{letter}") is None]
+titles = st.text(st.sampled_from(_seen), min_size=1, max_size=30).map(str.strip)
+titles = titles.filter(lambda text: bool(text) and names.complaint(text) is None)
 ids = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,10}", fullmatch=True)
 _names = st.from_regex(r"[a-z0-9_.][a-z0-9_. -]{0,8}[a-z0-9_]", fullmatch=True).filter(lambda name: name != "..")
 paths = st.lists(_names, min_size=1, max_size=3).map("/".join)
@@ -104,7 +109,7 @@ def activities(draw: st.DrawFn) -> dict[str, Any]:
         "instructions": draw(markdown),
         "files": {path: text for path, text in found.items() if path not in folders},
         "checks": [
-            {"id": id_, "title": draw(lines), "command": draw(markdown), "timeoutSeconds": draw(st.integers(1, 60))}
+            {"id": id_, "title": draw(titles), "command": draw(markdown), "timeoutSeconds": draw(st.integers(1, 60))}
             | ({"hint": draw(markdown)} if draw(st.booleans()) else {})
             for id_ in draw(st.lists(ids, max_size=3, unique=True))
         ],

@@ -171,7 +171,7 @@ class Complete:
             tries = dict(a.tries)
             tries[a.step] = tries.get(a.step, 0) + 1
             tried = replace(a, active_at=now, tries=tuple(sorted(tries.items())))
-            return refusal(422, "CHECK_FAILED"), world.put(name, lesson.put(tried), 0)
+            return refusal(422, "CHECK_FAILED"), world.put(name, lesson.put(tried), 1)
         done = replace(a, step=a.step + 1, states=(*a.states, self.state), active_at=now)
         if done.step < len(lesson.steps):
             return Answer(200, run=show(lesson, done)), world.put(name, lesson.put(done), 1)

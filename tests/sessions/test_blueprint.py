@@ -33,25 +33,29 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
 
 QUESTION, CHECK, FILES = ("checkQuestions", 0), ("practiceActivity", "checks", 0), ("practiceActivity", "files")
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "unknown key": (changed("color", to="red"), "color", "not permitted"),
-    "unknown key inside": (changed(*QUESTION, "points", to=3), "checkQuestions.0.points", "not permitted"),
-    "unknown step": (changed("steps", 1, to="PLAY"), "steps.1", "should be 'LEARN'"),
-    "step of another type": (changed("steps", 1, to=["LEARN"]), "steps.1", "should be 'LEARN'"),
+    "unknown key": (changed("color", to="red"), "color", "is not known here"),
+    "unknown key inside": (changed(*QUESTION, "points", to=3), "checkQuestions.0.points", "is not known here"),
+    "unknown step": (changed("steps", 1, to="PLAY"), "steps.1", "must be LEARN"),
+    "step of another type": (changed("steps", 1, to=["LEARN"]), "steps.1", "must be LEARN"),
     "COMPLETE missing": (changed("steps", to=["LEARN"]), "steps", "COMPLETE is missing"),
     "COMPLETE not last": (changed("steps", to=["COMPLETE", "LEARN"]), "steps.0", "must be the last"),
     "COMPLETE twice": (changed("steps", to=["COMPLETE", "COMPLETE"]), "steps.0", "only once"),
-    "no steps": (changed("steps", to=[]), "steps", "at least 1"),
-    "steps missing": (changed("steps", to=DELETED), "steps", "required"),
+    "no steps": (changed("steps", to=[]), "steps", "must not be empty"),
+    "steps missing": (changed("steps", to=DELETED), "steps", "is missing"),
     "too many steps": (changed("steps", to=["LEARN"] * 2000 + ["COMPLETE"]), "steps", "at most 2000"),
     "LEARN without content": (changed("learningContent", to=[]), "learningContent", "at least one chunk"),
     "LEARN, content missing": (changed("learningContent", to=DELETED), "learningContent", "at least one chunk"),
-    "blank chunk": (changed("learningContent", 1, to=" \n\t"), "learningContent.1", "at least 1 character"),
+    "blank chunk": (changed("learningContent", 1, to=" \n\t"), "learningContent.1", "must not be empty"),
     "chunk with NUL": (changed("learningContent", 1, to="a\0b"), "learningContent.1", "NUL"),
     "half a surrogate pair": (changed("learningContent", 1, to="a\ud800"), "learningContent.1", "unicode"),
     "CHECK without questions": (changed("checkQuestions", to=[]), "checkQuestions", "at least one question"),
-    "question without answer": (changed(*QUESTION, "answer", to=DELETED), "checkQuestions.0.answer", "required"),
-    "empty answer": (changed("checkQuestions", 2, "answer", to=[]), "checkQuestions.2.answer", "at least 1"),
-    "blank answer": (changed("checkQuestions", 2, "answer", to=["  "]), "checkQuestions.2.answer.0", "at least 1"),
+    "question without answer": (changed(*QUESTION, "answer", to=DELETED), "checkQuestions.0.answer", "is missing"),
+    "empty answer": (changed("checkQuestions", 2, "answer", to=[]), "checkQuestions.2.answer", "must not be empty"),
+    "blank answer": (
+        changed("checkQuestions", 2, "answer", to=["  "]),
+        "checkQuestions.2.answer.0",
+        "must not be empty",
+    ),
     "answer is no choice": (changed(*QUESTION, "answer", to="c"), "checkQuestions.0.answer", "'c' is not one of"),
     "answers are no choices": (
         changed("checkQuestions", 1, "answer", to=["t", "x"]),
@@ -61,28 +65,44 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "a list for single": (changed(*QUESTION, "answer", to=["b"]), "checkQuestions.0.answer", "one choice's id"),
     "one for multiple": (changed("checkQuestions", 1, "answer", to="t"), "checkQuestions.1.answer", "a list"),
     "answer twice": (changed("checkQuestions", 1, "answer", to=["t", "t"]), "checkQuestions.1.answer", "twice"),
-    "a number as answer": (changed("checkQuestions", 2, "answer", to=3), "checkQuestions.2.answer", "valid string"),
+    "a number as answer": (changed("checkQuestions", 2, "answer", to=3), "checkQuestions.2.answer", "must be a text"),
     "choices of text": (changed("checkQuestions", 2, "choices", to=["a"]), "checkQuestions.2.choices", "has none"),
     "no choices": (changed(*QUESTION, "choices", to=[]), "checkQuestions.0.choices", "needs some"),
     "choices alike": (changed(*QUESTION, "choices", to=["b", "b"]), "checkQuestions.0.choices", "same id"),
     "feedback to no choice": (changed(*QUESTION, "feedback", to={"z": "?"}), "checkQuestions.0.feedback", "'z' is not"),
-    "kind": (changed(*QUESTION, "kind", to="essay"), "checkQuestions.0.kind", "should be 'single'"),
+    "kind": (changed(*QUESTION, "kind", to="essay"), "checkQuestions.0.kind", "must be single"),
     "same question id": (changed("checkQuestions", 1, "id", to="loop-count"), "checkQuestions.1.id", "earlier one"),
-    "id with a space": (changed(*QUESTION, "id", to="a b"), "checkQuestions.0.id", "pattern"),
+    "id with a space": (changed(*QUESTION, "id", to="a b"), "checkQuestions.0.id", "must be 1 to 64 letters"),
     "PRACTICE without activity": (changed("practiceActivity", to=None), "practiceActivity", "needs an activity"),
     "activity without instructions": (
         changed("practiceActivity", "instructions", to=DELETED),
         "practiceActivity.instructions",
-        "required",
+        "is missing",
     ),
-    "command missing": (changed(*CHECK, "command", to=DELETED), "practiceActivity.checks.0.command", "required"),
-    "command empty": (changed(*CHECK, "command", to=" \n "), "practiceActivity.checks.0.command", "at least 1"),
+    "command missing": (changed(*CHECK, "command", to=DELETED), "practiceActivity.checks.0.command", "is missing"),
+    "command empty": (changed(*CHECK, "command", to=" \n "), "practiceActivity.checks.0.command", "must not be empty"),
     "same check id": (changed(*CHECK, "id", to="there"), "practiceActivity.checks.1.id", "earlier one"),
-    "no time": (changed(*CHECK, "timeoutSeconds", to=0), "practiceActivity.checks.0.timeoutSeconds", "or equal to 1"),
-    "long time": (changed(*CHECK, "timeoutSeconds", to=61), "practiceActivity.checks.0.timeoutSeconds", "equal to 60"),
-    "half a second": (changed(*CHECK, "timeoutSeconds", to=1.5), "practiceActivity.checks.0.timeoutSeconds", "integer"),
+    "no time": (
+        changed(*CHECK, "timeoutSeconds", to=0),
+        "practiceActivity.checks.0.timeoutSeconds",
+        "must be 1 or more",
+    ),
+    "long time": (
+        changed(*CHECK, "timeoutSeconds", to=61),
+        "practiceActivity.checks.0.timeoutSeconds",
+        "must be 60 or less",
+    ),
+    "half a second": (
+        changed(*CHECK, "timeoutSeconds", to=1.5),
+        "practiceActivity.checks.0.timeoutSeconds",
+        "whole number",
+    ),
     "true as time": (changed(*CHECK, "timeoutSeconds", to=True), "practiceActivity.checks.0.timeoutSeconds", "whole"),
-    "time as text": (changed(*CHECK, "timeoutSeconds", to="5"), "practiceActivity.checks.0.timeoutSeconds", "integer"),
+    "time as text": (
+        changed(*CHECK, "timeoutSeconds", to="5"),
+        "practiceActivity.checks.0.timeoutSeconds",
+        "whole number",
+    ),
     "too many checks": (
         changed("practiceActivity", "checks", to=[FULL["practiceActivity"]["checks"][0]] * 21),
         "practiceActivity.checks",
@@ -93,17 +113,21 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "backslash": (changed(*FILES, to={"a\\b": ""}), "practiceActivity.files.a\\b", "backslash"),
     "NUL in a path": (changed(*FILES, to={"a\0b": ""}), "practiceActivity.files.a\0b", "NUL"),
     "line end in a path": (changed(*FILES, to={"a\nb": ""}), "practiceActivity.files.a\nb", "control"),
-    "empty path": (changed(*FILES, to={"": ""}), "practiceActivity.files.", "at least 1"),
+    "empty path": (changed(*FILES, to={"": ""}), "practiceActivity.files.", "must not be empty"),
     "folder as path": (changed(*FILES, to={"a/": ""}), "practiceActivity.files.a/", "shortest form: a"),
     "dot as path": (changed(*FILES, to={".": ""}), "practiceActivity.files..", "names a file"),
     "long path": (changed(*FILES, to={"가" * 100: ""}), f"practiceActivity.files.{'가' * 100}", "bytes"),
     "case alone": (changed(*FILES, to={"a": "", "A": ""}), "practiceActivity.files", "differ only in case"),
     "file and folder": (changed(*FILES, to={"a": "", "a/b": ""}), "practiceActivity.files", "to be a folder"),
     "too many files": (changed(*FILES, to={str(n): "" for n in range(101)}), "practiceActivity.files", "at most 100"),
-    "file that is no text": (changed(*FILES, to={"a": 1}), "practiceActivity.files.a", "valid string"),
-    "template": (changed("practiceActivity", "template", to="A b"), "practiceActivity.template", "pattern"),
-    "no encouragement": (changed("encouragement", to=DELETED), "encouragement", "required"),
-    "version": (changed("version", to=2), "version", "should be 1"),
+    "file that is no text": (changed(*FILES, to={"a": 1}), "practiceActivity.files.a", "must be a text"),
+    "template": (
+        changed("practiceActivity", "template", to="A b"),
+        "practiceActivity.template",
+        "must be the name of a template",
+    ),
+    "no encouragement": (changed("encouragement", to=DELETED), "encouragement", "is missing"),
+    "version": (changed("version", to=2), "version", "must be 1"),
     "true as version": (changed("version", to=True), "version", "whole number"),
 }
 
@@ -139,7 +163,7 @@ def test_all_errors_are_told_at_once_also_where_a_part_is_wrong_in_itself() -> N
 
 @pytest.mark.parametrize("value", [None, 3, "x", [], [FULL], True], ids=str)
 def test_what_is_no_object_is_refused(value: object) -> None:
-    with pytest.raises(InvalidRequestError, match=r"^blueprint: .*valid dictionary"):
+    with pytest.raises(InvalidRequestError, match=r"^blueprint: .*must have fields of its own"):
         blueprint.parse(value)
 
 

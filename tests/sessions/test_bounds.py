@@ -105,3 +105,5 @@ async def test_keys_that_stand_for_an_answer_are_bounded_for_each_person(narrow:
         assert (await mina.start(id_))[0] == 200, "without a key"
         await clock.advance(24 * 3600 + 1)
         assert (await mina.start(id_, key="c"))[0] == 201, "those before stand for nothing any more"
+        assert (await mina.start(id_, key="d"))[0] == 200
+        assert (await mina.start(id_, key="a"))[0] == 429, "one that stood for an answer counts anew"

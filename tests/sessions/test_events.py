@@ -5,7 +5,7 @@ from typing import Any
 
 from codehub.events.publisher import Publisher
 from codehub.web.services import Services
-from tests.sessions.learning import CHECK, RIGHT, Learner, add
+from tests.sessions.learning import CHECK, FULL, RIGHT, Learner, add
 from tests.web.server import Site
 
 STATE_WORDS = {"run_id", "session_id", "plan_id", "status", "step_index", "fence"}
@@ -36,9 +36,10 @@ async def test_each_change_is_told_to_its_learner_once(mina: Learner, services: 
     ((_, _, data),) = await told(services)
     assert (data["step_index"], data["fence"]) == (1, 2)
     await mina.complete(run, 0, {"private": "text"})  # a replay
-    await mina.complete(run, 1, {"answers": {}})  # fails
     await mina.ask("POST", f"/runs/{run['id']}/activity", {"fence": 2})
     assert await told(services) == []
+    await mina.complete(run, 1, {"answers": {}})  # fails
+    assert kinds(await told(services)) == [("run_tried", "RUNNING")]
     await mina.abandon(run)
     assert kinds(await told(services)) == [("run_updated", "ABANDONED"), ("session_updated", "SCHEDULED")]
     run = await mina.started(id_)
@@ -80,3 +81,19 @@ async def test_a_page_that_listens_hears_of_a_start_elsewhere(mina: Learner, sit
         assert run["id"].encode() in heard
         assert not other.content._buffer
     await site.services.hub.stop()
+
+
+async def test_a_run_that_gets_its_workspace_is_told_of_once(mina: Learner, services: Services) -> None:
+    run = await mina.started(await mina.session(FULL))
+    await told(services)
+    for expected in ([{**run, "run_id": run["id"]}], []):
+        status, _ = await mina.ask("POST", f"/runs/{run['id']}/workspace", {"fence": run["fence"]})
+        assert status == 200
+        await Publisher(services.database, services.clock).publish()
+        async with services.database.connection() as c:
+            found = await c.fetch("DELETE FROM events WHERE kind = 'run_updated' RETURNING data")
+        for row, event in zip(found, expected, strict=True):
+            assert set(row["data"]) == STATE_WORDS
+            assert {name: event[name] for name in ("run_id", "session_id", "status", "step_index", "fence")} == {
+                name: value for name, value in row["data"].items() if name != "plan_id"
+            }

@@ -1,8 +1,9 @@
 """Whatever requests, times, devices and broken connections come together: the product does what the model does.
 
-Hypothesis makes up the runs. Each has sessions of its own in one database, so that nothing has to be emptied. After
-every request the database is compared with the model; where the connection broke, all of the request is there, or
-nothing; of two requests at once, one came first.
+Hypothesis makes up the runs. Each has sessions of its own in one database, so that nothing has to be emptied, and looks
+only at what is its own, so that the last run costs what the first did. After every request the database is compared
+with the model; where the connection broke, all of the request is there, or nothing; of two requests at once, one came
+first.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from codehub.command import operator
 from codehub.errors import CodeHubError, UnavailableError
 from codehub.policy.model import ALL_SCOPES, Principal, Role
-from codehub.sessions import blueprint
+from codehub.sessions import blueprint, idempotency
 from codehub.sessions.service import MOST_SESSIONS, NewPlan, NewSession
 from codehub.sessions.sweeper import Sweeper
 from codehub.web.services import Services
@@ -36,6 +37,7 @@ from tests.virtual_time import ManualClock
 
 T = TypeVar("T")
 PEOPLE = ("mina", "jun")
+KEYS = ("k", "l")
 # Each run's own: two of one learner, so that a key can be used for another; one of another learner.
 SESSIONS: dict[str, tuple[str, dict[str, Any]]] = {"a": ("mina", CHECK), "b": ("mina", LEARN), "c": ("jun", LEARN)}
 LOOK = """
@@ -53,11 +55,13 @@ SELECT
              WHERE t.run_id = r.id)) ORDER BY r.started_at)
         FROM session_runs r WHERE r.session_id = s.id))) FROM sessions s WHERE s.id = ANY ($1)) AS sessions,
     (SELECT json_agg(json_build_array(principal, key, status, created_at)) FROM idempotency_keys
-     WHERE key LIKE $2 || '-%' AND created_at >= $3) AS keys,
+     WHERE principal = ANY ($6) AND key = ANY ($2) AND created_at >= $3) AS keys,
     (SELECT json_agg(session_id) FROM (
         SELECT data ->> 'session_id' AS session_id FROM events WHERE id > $4
-        UNION ALL SELECT data ->> 'session_id' FROM deferred_events) AS told) AS events
+        UNION ALL SELECT data ->> 'session_id' FROM deferred_events WHERE id > $5) AS told) AS events
 """
+
+LAST_EVENTS = "SELECT (SELECT coalesce(max(id), 0) FROM events), (SELECT coalesce(max(id), 0) FROM deferred_events)"
 
 
 @dataclass
@@ -77,6 +81,10 @@ class Stage:
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """In the loop, while Hypothesis waits in its thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(120)
+
+    def oldest_key(self) -> datetime:
+        """When a key was used that is just about to be forgotten."""
+        return self.clock.now() - timedelta(seconds=self.straight.settings.sessions.idempotency_key_seconds)
 
     async def take(self, name: str) -> str:
         """A session that no run of the machine had before."""
@@ -108,14 +116,16 @@ class Sending:
         self.prefix = str(next(stage.numbers))
         self.ids: dict[str, str] = {}  # of sessions and runs, by name
         self.names: dict[str, str] = {}
-        self.event = 0
+        self.before = (0, 0)  # the last event of other runs: published, and not yet
         self._texts: dict[tuple[str, str], str] = {}  # what a key was answered, byte for byte
 
     async def begin(self) -> None:
         for name in SESSIONS:
             self._name(name, await self.stage.take(name))
         async with self.stage.straight.database.connection() as c:
-            self.event = await c.fetchval("SELECT coalesce(max(id), 0) FROM events")
+            await idempotency.prune(c, self.stage.oldest_key(), 1000)  # as the coordinator does
+            published, waiting = (await c.fetch(LAST_EVENTS))[0].values()
+            self.before = (published, waiting)
 
     def _name(self, name: str, id_: str) -> None:
         self.ids[name], self.names[id_] = id_, name
@@ -170,28 +180,26 @@ class Sending:
 
     async def look(self) -> Any:
         """What is in the database, in the model's words."""
-        oldest = self.stage.clock.now() - timedelta(
-            seconds=self.stage.straight.settings.sessions.idempotency_key_seconds
-        )
         ids = [self.ids[name] for name in SESSIONS]
+        keys = [f"{self.prefix}-{key}" for key in KEYS]
+        people = {person.id: name for name, person in self.stage.people.items()}
         async with self.stage.straight.database.connection() as c:
-            row = await c.fetchrow(LOOK, ids, self.prefix, oldest, self.event)
+            row = await c.fetchrow(LOOK, ids, keys, self.stage.oldest_key(), *self.before, [*people])
         assert row
         found = {id_: (status, runs or []) for id_, status, runs in row["sessions"]}
         for name in SESSIONS:
             for number, run in enumerate(found[self.ids[name]][1]):
                 self._name(f"{name}.{number}", run[0])
-        people = {person.id: name for name, person in self.stage.people.items()}
         lessons = {
             name: (status, [self._seen(run) for run in runs])
             for name, (status, runs) in ((name, found[self.ids[name]]) for name in SESSIONS)
         }
-        keys = {
+        kept = {
             (people[who], key.partition("-")[2], status, datetime.fromisoformat(at))
             for who, key, status, at in row["keys"] or []
         }
         events = sum(id_ in ids for id_ in row["events"] or [])
-        return lessons, keys, events
+        return lessons, kept, events
 
     def _seen(self, run: list[Any]) -> tuple[Any, ...]:
         id_, status, step, fence, active, reason, before, states, tries = run
@@ -229,7 +237,7 @@ states = st.sampled_from(
 )  # None: what is right
 DETAILS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
     "start": (
-        st.sampled_from([None, None, "k", "l"]),
+        st.sampled_from([None, None, *KEYS]),
         st.sampled_from([None, None, None, -1, -2, -3, "other", "nothing"]),
     ),
     "step": (st.sampled_from([0, 0, 0, 0, 0, -1, -1, 1]), states),
@@ -307,7 +315,7 @@ class Machine(RuleBasedStateMachine):
         now, both = self.stage.clock.now(), [self._request(number, one) for number, one in enumerate(drawn)]
         answers = self.stage.do(self._at_once(both))
         seen = self.stage.do(self.sending.look())
-        told = [self.sending.told(request, said) for request, said in answers]
+        told = self._told(answers)
         for order in (both, both[::-1]):
             world, expected = self.world, {}
             for request in order:
@@ -320,6 +328,12 @@ class Machine(RuleBasedStateMachine):
         for number, (request, answer) in enumerate(zip(both, told, strict=True)):
             self._remember(number, request, answer)
         self._tick()
+
+    def _told(self, answers: list[tuple[Request, Any]]) -> list[Answer]:
+        """The first answer to a key before its replay, which would be compared with one from days ago otherwise."""
+        in_turn = sorted(answers, key=lambda answer: getattr(answer[1], "replayed", False))
+        told = {id(request): self.sending.told(request, said) for request, said in in_turn}
+        return [told[id(request)] for request, _ in answers]
 
     async def _at_once(self, both: list[Request]) -> list[tuple[Request, Any]]:
         return await asyncio.gather(*(self.sending.send(request, self.stage.straight) for request in both))

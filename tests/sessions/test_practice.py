@@ -54,6 +54,7 @@ async def test_a_practice_is_solved_in_a_workspace_of_its_plan(mina: Pupil) -> N
             "hint": "Hint 0",
             "timed_out": False,
             "truncated": False,
+            "left_out": 0,
         }
     ]
     await mina.sh(w, "echo 'print(6 * 7)' > main.py")

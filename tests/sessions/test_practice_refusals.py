@@ -88,7 +88,7 @@ async def test_what_ended_after_a_request_was_told_to_ask_again_is_its_result(
     async with database.connection() as c:
         await c.execute(RUNS, opened["workspace_id"])
         assert (await mina.complete(run, PRACTICE))[0] == 503
-        failed = {"id": "c0", "exit_code": 1, "output": "no", "timed_out": False, "truncated": False}
+        failed = {"id": "c0", "exit_code": 1, "output": "no", "timed_out": False, "left_out": 0}
         ended = "UPDATE practice_tasks SET status = 'DONE', ended_at = $1, result = $2"
         await c.execute(ended, clock.now(), {"outcome": "done", "checks": [failed]})
         status, refused = await mina.complete(run, PRACTICE)

@@ -5,7 +5,9 @@ import asyncio
 import asyncpg
 import pytest
 
+from codehub.web.services import Services
 from tests.sessions.learning import CHECK, LEARN, RIGHT, Learner
+from tests.sessions.test_events import told
 from tests.sessions.test_idempotency import waiting
 from tests.virtual_time import ManualClock
 
@@ -123,4 +125,24 @@ async def test_a_step_that_is_saved_at_the_same_moment_is_in_the_answer(
     status, told = await asking
     assert (status, told["step_index"], told["step"], told["snapshot"]) == (200, 1, "CHECK", {"n": 1})
     assert told == await mina.get(f"/runs/{run['id']}")
+    await other.close()
+
+
+@pytest.mark.parametrize("end", ["skip", "cancel"])
+async def test_a_session_that_ends_while_a_step_is_saved_tells_the_step_after_it(
+    mina: Learner, database_url: str, services: Services, end: str
+) -> None:
+    id_ = await mina.session(CHECK)
+    run = await mina.started(id_)
+    await told(services)
+    other = await asyncpg.connect(database_url)
+    async with other.transaction():
+        await other.execute("UPDATE session_runs SET step_index = 1 WHERE id = $1", run["id"])
+        await other.execute("INSERT INTO run_snapshots VALUES ($1, 0, '{\"n\": 1}', '', now())", run["id"])
+        asking = asyncio.create_task(mina.ask("POST", f"/sessions/{id_}/{end}"))
+        await waiting(database_url, 1)
+    status, _ = await asking
+    assert status == 200
+    (data,) = [data for kind, _, data in await told(services) if kind == "run_updated"]
+    assert (data["status"], data["step_index"]) == ("ABANDONED", 1)
     await other.close()

@@ -130,6 +130,9 @@ def addresses(routes: Iterable[BaseRoute], ids: dict[str, str]) -> Iterator[str]
             yield PARAMETER.sub("{}", path).format(*values)
 
 
+SAYS_HOW_BUSY = {"/readyz"}  # 503 where the database takes long to answer
+
+
 async def fetch_all(mina: Learner, services: Services, ids: dict[str, str]) -> int:
     """Each as a program and as a browser would; returns how many were there."""
     few_at_once = asyncio.Semaphore(6)
@@ -137,7 +140,7 @@ async def fetch_all(mina: Learner, services: Services, ids: dict[str, str]) -> i
     async def fetch(path: str, accept: str) -> int:
         async with few_at_once:
             status, text = await mina.ask("GET", path, accept=accept)
-            assert status < 500, (path, text)
+            assert status < 500 or path in SAYS_HOW_BUSY, (path, text)
             return status
 
     paths = set(addresses(create_app(services).routes, ids))

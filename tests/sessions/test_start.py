@@ -153,3 +153,22 @@ async def test_a_session_may_be_started_before_and_after_its_date(mina: Learner,
     assert clock.now().date().isoformat() == "2026-03-02"
     for session in plan["sessions"]:
         assert (await mina.start(session["id"]))[0] == 201
+
+
+async def test_the_newest_run_is_the_one_that_began_last_whatever_the_clock_says(
+    mina: Learner, clock: ManualClock
+) -> None:
+    """It stands still, and is set back."""
+    id_, began = await mina.session(), list[str]()
+    for n in range(8):
+        if n == 4:
+            clock.set_back(3600)
+        run = await mina.started(id_)
+        assert run["predecessor_id"] == (began[-1] if began else None)
+        began.append(run["id"])
+        if n < 7:
+            assert (await mina.abandon(run))[0] == 200
+    assert [run["id"] for run in (await mina.get(f"/sessions/{id_}/runs"))["items"]] == began
+    page = await mina.get(f"/sessions/{id_}/runs?limit=3")
+    rest = await mina.get(f"/sessions/{id_}/runs?cursor={page['next_cursor']}")
+    assert [run["id"] for run in [*page["items"], *rest["items"]]] == began

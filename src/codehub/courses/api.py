@@ -81,7 +81,7 @@ class TakeUpIn(fields.Body):
         max_length=63,
         pattern=fields.NO_NUL,
         examples=["mina"],
-        description="Who learns; unset: you. Only an admin names others.",
+        description="Who learns; unset: you. An admin names others, a teacher the learners of their classes.",
     )
 
 
@@ -98,6 +98,10 @@ class CourseOut(BaseModel):
     session_count: int
     created_at: datetime
     changed_at: datetime
+    withdrawn_at: datetime | None = Field(
+        description="Since when it cannot be taken up any more; null: it can. What is withdrawn is listed for its owner"
+        " and for admins."
+    )
 
 
 class LessonOut(BaseModel):
@@ -134,8 +138,9 @@ def _service(request: Request) -> Courses:
 
 
 def _shown(course: Course) -> dict[str, Any]:
-    same = ("id", "key", "title", "language", "description", "author", "owner", "version", "created_at", "changed_at")
-    values = {name: getattr(course, name) for name in same}
+    names = ("id", "key", "title", "language", "description", "author", "owner", "version")
+    times = ("created_at", "changed_at", "withdrawn_at")
+    values = {name: getattr(course, name) for name in (*names, *times)}
     return {**values, "shipped": course.is_shipped, "session_count": course.sessions}
 
 
@@ -211,11 +216,31 @@ async def change_course(
     return _outline(await _service(request).change(caller, id, await _source(course), course.version))
 
 
+@router.post("/courses/{id}/withdraw", responses=documented(404))
+async def withdraw_course(
+    request: Request,
+    caller: Annotated[Principal, may(Action.COURSE_WITHDRAW)],
+    id: Id,  # noqa: A002
+) -> OutlineOut:
+    """It cannot be taken up or given any more. Plans of it go on; it can be offered again."""
+    return _outline(await _service(request).withdraw(caller, id))
+
+
+@router.post("/courses/{id}/offer", responses=documented(404))
+async def offer_course(
+    request: Request,
+    caller: Annotated[Principal, may(Action.COURSE_WITHDRAW)],
+    id: Id,  # noqa: A002
+) -> OutlineOut:
+    """What was withdrawn can be taken up again."""
+    return _outline(await _service(request).offer(caller, id))
+
+
 @router.post(
     "/courses/{id}/plans",
     status_code=201,
     responses={
-        **documented(404, 429),
+        **documented(404, 409, 429),
         200: {"model": PlanOut, "description": "The plan of it that is there, and not finished."},
     },
 )

@@ -26,6 +26,12 @@ class CourseShippedError(CodeHubError):
     title = "The course comes with the product"
 
 
+class CourseWithdrawnError(CodeHubError):
+    code = "COURSE_WITHDRAWN"
+    status = 409
+    title = "The course is withdrawn"
+
+
 class CourseLimitError(CodeHubError):
     code = "COURSE_LIMIT"
     status = 429

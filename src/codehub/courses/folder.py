@@ -27,7 +27,7 @@ _next_as_text = re.compile(r"<!-- (\\*)next -->\s*")
 HEAD = ("key", "title", "language", "author")
 SESSION_HEAD = ("key", "title", "day", "steps", "encouragement")
 PRACTICE_HEAD = ("template", "checks")
-CHECK_NAMES = ("id", "title", "command", "timeoutSeconds", "hint")
+FIELDS = frozenset({*HEAD, "description", "sessions"})
 
 
 class FolderError(CodeHubError):
@@ -65,7 +65,7 @@ class Read:
 
 def load(folder: pathlib.Path) -> Source:
     """Raise FolderError with all errors; warnings are for `examine`."""
-    found, problems = _read(tree.walk(folder))
+    found, problems = _result(_read(_walk(folder)))
     if found is None:
         raise FolderError("\n".join(str(problem) for problem in problems if problem.is_error))
     return found
@@ -73,23 +73,40 @@ def load(folder: pathlib.Path) -> Source:
 
 def examine(folder: pathlib.Path) -> tuple[Source | None, list[Problem]]:
     """The course, unless something is wrong with it; and everything that is, with what its author should know."""
-    files = tree.walk(folder)
-    found, problems = _read(files)
+    files = _walk(folder)
+    found, problems = _result(_read(files))
     _read_markdown(files, warned := Read())
-    return found, sorted({*problems, *warned.problems})
+    exact = {problem.file for problem in warned.problems if problem.is_error}  # of the same, by its line
+    told = (p for p in problems if not (p.file in exact and p.what.endswith(markdown.TOO_WIDE)))
+    return found, sorted({*told, *warned.problems})
 
 
-def _read(files: Tree) -> tuple[Source | None, list[Problem]]:
+def located(folder: pathlib.Path, errors: Iterable[tuple[str, str]]) -> list[Problem]:
+    """Where in the folder what is wrong with these fields stands; of those that a folder has."""
+    read = _read(_walk(folder))
+    return sorted(_problem(read, field, message) for field, message in errors if field.split(".")[0] in FIELDS)
+
+
+def _walk(folder: pathlib.Path) -> Tree:
+    if not folder.is_dir():
+        what = "is no folder: name the one that has the course.md" if folder.exists() else "there is no such folder"
+        raise FolderError(f"{folder}: {what}")
+    return tree.walk(folder)
+
+
+def _read(files: Tree) -> Read:
     read = Read(problems=files.problems)  # which reading a file adds to
     _course(files, read)
     read.value["sessions"] = [
         _session(files, name, f"sessions.{number}", read) for number, name in enumerate(_session_folders(files, read))
     ]
+    return read
+
+
+def _result(read: Read) -> tuple[Source | None, list[Problem]]:
     found, errors = source.read(read.value)
-    for path, message in errors:
-        file, line = _place(read.at, path)
-        if file not in read.unreadable:
-            read.wrong(file, line, f"{_last_name(path)}{message}")
+    problems = (_problem(read, path, message) for path, message in errors)
+    read.problems += (problem for problem in problems if problem.file not in read.unreadable)
     wrong = any(problem.is_error for problem in read.problems)
     return (None if wrong else found), sorted(set(read.problems))
 
@@ -280,7 +297,7 @@ def _read_markdown(files: Tree, read: Read) -> None:
             _, body, first = front_matter.split(text)
             lines = ["" if _next_as_text.fullmatch(line) else line for line in body.split("\n")]
             for line, what in markdown.problems("\n".join(lines)):
-                read.warn(path, first + line - 1, what)
+                read.problems.append(Problem(path, first + line - 1, what, is_error=what == markdown.TOO_WIDE))
 
 
 def _place(at: Mapping[str, tuple[str, int]], path: str) -> tuple[str, int]:
@@ -288,6 +305,11 @@ def _place(at: Mapping[str, tuple[str, int]], path: str) -> tuple[str, int]:
     while path and path not in at:
         path = path.rpartition(".")[0]
     return at.get(path, (COURSE, 1))
+
+
+def _problem(read: Read, path: str, message: str) -> Problem:
+    file, line = _place(read.at, path)
+    return Problem(file, line, f"{_last_name(path)}{message}")
 
 
 def _last_name(path: str) -> str:

@@ -5,7 +5,7 @@ as a few lines of them make a document of any size. Used by `folder` and `questi
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,8 @@ FENCE = "---"
 _line_ends = re.compile("[\\x85\\u2028\\u2029]")
 LONGEST = 600_000  # characters: a session of 256 KB, written in short lines, each of which is indented
 DEEPEST = 20
+LONGEST_EXAMPLE = 60  # characters
+_name_and_value = re.compile(r"[ \t]*(?:- +)*([\w-]{1,40}):[ \t]+(\S.*?)[ \t]*")
 
 
 class _Loader(yaml.BaseLoader):  # type: ignore[misc]  # the library has no types
@@ -68,7 +70,7 @@ def read(text: str, first: int) -> Lines:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark else 0
-        read_.errors.append((first + line, f"is not YAML: {error.problem or error.context}"))
+        read_.errors.append((first + line, _complaint(str(error.problem or error.context), text.split("\n"), line)))
     except yaml.YAMLError as error:
         read_.errors.append((first, f"is not YAML: {str(error).splitlines()[0]}"))
     else:
@@ -77,6 +79,27 @@ def read(text: str, first: int) -> Lines:
         elif node is not None:
             read_.errors.append((first, "must be lines like `name: value`"))
     return read_
+
+
+def _complaint(problem: str, lines: Sequence[str], line: int) -> str:
+    """What to do about it, where it is one of the mistakes that authors make."""
+    text = lines[line] if line < len(lines) else ""
+    found = _name_and_value.fullmatch(text)
+    example = _quoted(found[1], found[2]) if found else 'name: "text: more"'
+    if "mapping values are not allowed" in problem:
+        return f"the value has a colon in it: put it in quotes, like {example}"
+    if "\\t" in problem:
+        return "a tab: indent with spaces"
+    if "cannot start any token" in problem or "undefined alias" in problem:
+        return f"the value begins with a character that YAML keeps for itself: put it in quotes, like {example}"
+    return f"is not YAML: {problem}"
+
+
+def _quoted(name: str, value: str) -> str:
+    """Not of a long line: it is there to be seen how it is done."""
+    short = value if len(value) <= LONGEST_EXAMPLE else f"{value[:LONGEST_EXAMPLE]}…"
+    escaped = short.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{name}: "{escaped}"'
 
 
 def write(value: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ class Course:
     digest: str
     created_at: datetime
     changed_at: datetime
+    withdrawn_at: datetime | None  # since when it cannot be taken up; None: it can
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,12 @@ FROM unnest($3::text[], $4::text[], $5::int[], $6::text[], $7::text[])
 -- name: change
 UPDATE courses SET key = $2, language = $3, version = $4, changed_at = $5 WHERE id = $1;
 
+-- name: withdraw
+UPDATE courses SET withdrawn_at = $2 WHERE id = $1;
+
+-- name: is_course
+SELECT EXISTS (SELECT FROM courses WHERE id = $1);
+
 -- name: owner
 SELECT id FROM users WHERE name = $1 AND deactivated_at IS NULL;
 
@@ -42,24 +48,29 @@ SELECT id FROM courses WHERE id = $1 FOR SHARE;
 -- name: find
 SELECT c.id, u.name AS owner, c.key, c.language, v.version, c.is_shipped, v.title, v.description, v.author,
        (SELECT count(*) FROM course_sessions s WHERE s.course_id = c.id AND s.version = v.version) AS sessions,
-       v.digest, c.created_at, c.changed_at
+       v.digest, c.created_at, c.changed_at, c.withdrawn_at
 FROM courses c
 JOIN course_versions v ON v.course_id = c.id AND v.version = coalesce($2, c.version)
 LEFT JOIN users u ON u.id = c.owner_id
 WHERE c.id = $1;
 
+-- name: languages
+SELECT id, language FROM courses WHERE id = ANY ($1::text[]);
+
 -- name: owner_id
 SELECT owner_id FROM courses WHERE id = $1;
 
 -- name: page
+-- Those that are withdrawn only to $7 who owns them; null: all.
 SELECT c.id, u.name AS owner, c.key, c.language, c.version, c.is_shipped, v.title, v.description, v.author,
        (SELECT count(*) FROM course_sessions s WHERE s.course_id = c.id AND s.version = v.version) AS sessions,
-       v.digest, c.created_at, c.changed_at
+       v.digest, c.created_at, c.changed_at, c.withdrawn_at
 FROM courses c
 JOIN course_versions v ON v.course_id = c.id AND v.version = c.version
 LEFT JOIN users u ON u.id = c.owner_id
 WHERE ($1::text IS NULL OR c.language = $1) AND ($2::text IS NULL OR u.name = $2) AND ($3::text IS NULL OR c.key = $3)
   AND (c.created_at, c.id) > ($4, $5)
+  AND (c.withdrawn_at IS NULL OR $7::text IS NULL OR u.name = $7)
 ORDER BY c.created_at, c.id
 LIMIT $6;
 

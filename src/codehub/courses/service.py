@@ -1,4 +1,4 @@
-"""The use cases about courses, each one transaction: write one, change it, take it up. For the API and the start."""
+"""The use cases about courses, each one transaction: write, change, withdraw, take up. For the API and the start."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -16,6 +16,7 @@ from codehub.courses.errors import (
     CourseLimitError,
     CourseNotFoundError,
     CourseShippedError,
+    CourseWithdrawnError,
 )
 from codehub.courses.model import Course, Lesson
 from codehub.courses.source import Source
@@ -33,6 +34,7 @@ from codehub.sessions.model import Plan
 from codehub.sessions.service import NewPlan, NewSession, Sessions
 from codehub.settings import SessionConfig
 
+AUDITED = {True: Code.COURSE_WITHDRAW, False: Code.COURSE_OFFER}  # whether it is withdrawn
 PLATFORM = Origin("codehub")  # installs what comes with the product; no person can have this name
 
 
@@ -71,9 +73,18 @@ class Courses:
         after: store.After,
         limit: int,
     ) -> list[Course]:
+        """What is withdrawn is listed for its owner and for admins, who may offer it again."""
+        policy.require(caller, Action.COURSE_LIST)
+        whose = None if policy.allows(caller, Action.COURSE_LIST_WITHDRAWN) else caller.name
+        async with self._database.connection() as c:
+            which = {"language": language, "owner": owner, "key": key, "withdrawn_of": whose}
+            return await store.page(c, **which, after=after, limit=limit)
+
+    async def languages(self, caller: Principal, ids_: Sequence[str]) -> dict[str, str]:
+        """In which language each of these is, for plans that were made of them; also of those that were withdrawn."""
         policy.require(caller, Action.COURSE_LIST)
         async with self._database.connection() as c:
-            return await store.page(c, language=language, owner=owner, key=key, after=after, limit=limit)
+            return await store.languages(c, ids_)
 
     async def get(self, caller: Principal, id_: str) -> Outline:
         async with self._database.connection() as c:
@@ -115,19 +126,53 @@ class Courses:
         self, caller: Principal, id_: str, starts_on: date | None = None, owner: str | None = None
     ) -> tuple[Plan, bool]:
         """A plan from the newest version; the one that is there and not finished, and False, if there is one."""
-        if starts_on is not None and not rules.FIRST_DAY <= starts_on <= rules.LAST_DAY:
-            raise InvalidRequestError(f"must be from {rules.FIRST_DAY} to {rules.LAST_DAY}", field="starts_on")
+        rules.check_day(starts_on)
         if owner is not None and not policy.is_self(caller, owner):
-            policy.require(caller, Action.PLAN_CREATE_FOR)
+            policy.require(caller, Action.PLAN_CREATE_FOR, Resource(owner=owner))
         async with self._database.transaction() as c:
             await c.execute(sql.hold, id_)
             found = await self._find(c, caller, id_, Action.COURSE_TAKE)
             if there := await revisions.unfinished_plan(c, id_, owner or caller.name):
                 plan_id, created = there, False
+            elif found.withdrawn_at is not None:
+                raise CourseWithdrawnError(rules.not_offered(found))
             else:
                 new = await self._plan(c, found, starts_on or self._clock.now().date(), owner)
                 plan_id, created = (await self._sessions.create_plan_in(c, caller, new)).id, True
         return await self._sessions.plan(caller, plan_id), created
+
+    async def to_assign(self, c: Connection, caller: Principal, id_: str) -> Outline:
+        """As it is now, for learners to whom the caller gives it in this transaction; no one takes it up meanwhile."""
+        await c.execute(sql.lock, id_)
+        found = await self._find(c, caller, id_, Action.COURSE_TAKE)
+        if found.withdrawn_at is not None:
+            raise CourseWithdrawnError(rules.not_offered(found))
+        lessons = await store.lessons(c, id_, found.version)
+        bodies = await revisions.bodies(c, {lesson.blueprint_hash for lesson in lessons})
+        parsed = await asyncio.to_thread(lambda: [blueprint.parse(bodies[lesson.blueprint_hash]) for lesson in lessons])
+        for position, session in enumerate(parsed):
+            self._sessions.check_template(session, f"sessions.{position}.blueprint")
+        return Outline(found, lessons)
+
+    async def withdraw(self, caller: Principal, id_: str) -> Outline:
+        """Nobody takes it up any more; plans of it go on, and new versions reach them. Twice is once."""
+        return await self._set_withdrawn(caller, id_, withdrawn=True)
+
+    async def offer(self, caller: Principal, id_: str) -> Outline:
+        """What was withdrawn can be taken up again."""
+        return await self._set_withdrawn(caller, id_, withdrawn=False)
+
+    async def _set_withdrawn(self, caller: Principal, id_: str, *, withdrawn: bool) -> Outline:
+        async with self._database.transaction() as c:
+            await c.execute(sql.lock, id_)  # who takes it up at this moment was first, or is refused
+            found = await self._find(c, caller, id_, Action.COURSE_WITHDRAW)
+            lessons = await store.lessons(c, id_, found.version)
+            if withdrawn == (found.withdrawn_at is not None):
+                return Outline(found, lessons)
+            now = self._clock.now()
+            await c.execute(sql.withdraw, id_, now if withdrawn else None)
+            await audit.record(c, now, caller.origin, AUDITED[withdrawn], id_, title=found.title)
+            return await self._outline(c, now, id_, lessons)
 
     async def install(self, courses: Iterable[Source]) -> list[str]:
         """What comes with the product: new ones, and new versions of those that changed. Safe in several processes."""
@@ -172,6 +217,7 @@ class Courses:
         self, c: Connection, by: Origin, course: Source, owner_id: str | None, *, is_shipped: bool = False
     ) -> Outline:
         now = self._clock.now()
+        await _require_no_id(c, course)
         id_ = await store.add(c, now, course, owner_id, is_shipped=is_shipped)
         if id_ is None:
             other = await c.fetchval(sql.by_key, owner_id, is_shipped, course.key, course.language, None)
@@ -192,6 +238,8 @@ class Courses:
         other = await c.fetchval(sql.by_key, owner_id, found.is_shipped, course.key, course.language, found.id)
         if other is not None:
             raise _exists(course, other)
+        if course.key != found.key:
+            await _require_no_id(c, course)
         lessons = await self._keep(c, now, by, found.id, version, course)
         await c.execute(sql.change, found.id, course.key, course.language, version, now)
         await revisions.apply(c, now, found.id, version, course.title, rules.revision(old, lessons))
@@ -232,6 +280,20 @@ class Courses:
         parsed = await asyncio.to_thread(lambda: {hash_: blueprint.parse(body) for hash_, body in bodies.items()})
         sessions = [NewSession(s.title, rules.on(starts_on, s.day), parsed[s.blueprint_hash], s.key) for s in lessons]
         return NewPlan(course.title, sessions, owner, course.id, course.version, starts_on)
+
+
+async def held(c: Connection, id_: str) -> Outline:
+    """As it is now, and until the end of the transaction: for those who get it with what their class has."""
+    await c.execute(sql.hold, id_)
+    found = await store.find(c, id_)
+    assert found  # noqa: S101 (no course is ever removed)
+    return Outline(found, await store.lessons(c, id_, found.version))
+
+
+async def _require_no_id(c: Connection, course: Source) -> None:
+    """Commands name a course by its id or its key: one is never taken for the other."""
+    if course.key is not None and await c.fetchval(sql.is_course, course.key):
+        raise InvalidRequestError(f"{course.key!r} is the id of a course: choose another key", field="key")
 
 
 def _exists(course: Source, other: str | None) -> CourseExistsError:

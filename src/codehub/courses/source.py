@@ -7,12 +7,13 @@ import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
+from codehub import markdown, names
 from codehub.errors import ERRORS_AT_MOST, InvalidRequestError
-from codehub.sessions import blueprint
+from codehub.sessions import blueprint, field_errors
 from codehub.sessions.blueprint import Blueprint
-from codehub.sessions.blueprint_model import Line, Markdown, Part, whole
+from codehub.sessions.blueprint_model import Line, Markdown, Part, matching, whole
 
 MOST_SESSIONS = 200
 MOST_BYTES = 10 * 1024 * 1024  # of a course as JSON, and of its folder
@@ -21,28 +22,52 @@ LONGEST_DESCRIPTION = 20_000  # characters
 KEY = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"
 Key = Annotated[
     str,
-    Field(strict=True, pattern=KEY, max_length=63, description="Stays the same over versions: a–z, 0–9 and -."),
+    Field(
+        strict=True,
+        max_length=63,
+        json_schema_extra={"pattern": KEY},
+        description="Stays the same over versions: a–z, 0–9 and -.",
+    ),
+    matching(KEY, "lower-case letters a–z, digits and -, which begin and end with a letter or a digit"),
 ]
 Day = Annotated[int, Field(strict=True, ge=1, le=MOST_DAYS, description="1: when it starts."), BeforeValidator(whole)]
+LANGUAGE = r"^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$"
 Language = Annotated[
     str,
-    Field(strict=True, pattern=r"^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$", examples=["en", "ko"], max_length=40),
+    Field(strict=True, json_schema_extra={"pattern": LANGUAGE}, examples=["en", "ko"], max_length=40),
+    matching(LANGUAGE, "the code of a language, like en or ko"),
 ]
+
+
+def _legible(text: str) -> str:
+    if complaint := names.complaint(text):
+        raise ValueError(complaint)
+    return text
+
+
+def _showable(text: str) -> str:
+    if (line := markdown.too_wide(text)) is not None:
+        raise ValueError(f"line {line} of this text: {markdown.TOO_WIDE}")
+    return text
+
+
+# Shown to others, between other words.
+Title = Annotated[Line, AfterValidator(_legible)]
 
 
 class Head(Part):
     """All of a course but its sessions."""
 
     key: Annotated[Key | None, Field(description="With the language, names it among its owner's courses.")] = None
-    title: Line
+    title: Title
     language: Language
-    description: Annotated[Markdown, Field(max_length=LONGEST_DESCRIPTION)] | None = None
-    author: Annotated[Line | None, Field(description="As it is to be shown; its owner is another thing.")] = None
+    description: Annotated[Markdown, Field(max_length=LONGEST_DESCRIPTION), AfterValidator(_showable)] | None = None
+    author: Annotated[Title | None, Field(description="As it is to be shown; its owner is another thing.")] = None
 
 
 class SessionHead(Part):
     key: Key
-    title: Line
+    title: Title
     day: Day
 
 
@@ -102,7 +127,8 @@ def _session(value: object) -> tuple[CourseSession | None, Errors]:
     if not isinstance(value, dict):
         return None, [("", "must be an object")]
     head, errors = _model(SessionHead, {name: part for name, part in value.items() if name != "blueprint"})
-    found, wrong = blueprint.read(value["blueprint"]) if "blueprint" in value else (None, [("", "Field required")])
+    found, wrong = blueprint.read(value["blueprint"]) if "blueprint" in value else (None, [("", field_errors.MISSING)])
+    wrong += blueprint.unshowable(found) if found else []
     errors += [(f"blueprint{field and '.'}{field}", message) for field, message in wrong]
     if errors or head is None or found is None:
         return None, errors

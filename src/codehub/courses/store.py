@@ -20,6 +20,10 @@ async def add(
     return made
 
 
+async def languages(c: Connection, ids_: Sequence[str]) -> dict[str, str]:
+    return {row["id"]: row["language"] for row in await c.fetch(sql.languages, list(ids_))}
+
+
 async def add_version(
     c: Connection,
     now: datetime,
@@ -47,9 +51,17 @@ async def find(c: Connection, id_: str, version: int | None = None) -> Course | 
 
 
 async def page(
-    c: Connection, *, language: str | None, owner: str | None, key: str | None, after: After, limit: int
+    c: Connection,
+    *,
+    language: str | None,
+    owner: str | None,
+    key: str | None,
+    withdrawn_of: str | None,
+    after: After,
+    limit: int,
 ) -> list[Course]:
-    return rows(Course, await c.fetch(sql.page, language, owner, key, *after, limit))
+    """`withdrawn_of`: of those that are withdrawn only this person's; None: all."""
+    return rows(Course, await c.fetch(sql.page, language, owner, key, *after, limit, withdrawn_of))
 
 
 async def lessons(c: Connection, id_: str, version: int) -> list[Lesson]:

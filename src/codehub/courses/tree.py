@@ -66,9 +66,6 @@ class Tree:
 
 def walk(root: pathlib.Path) -> Tree:
     tree = Tree(root)
-    if not root.is_dir():
-        tree.wrong(str(root), "is not a folder")
-        return tree
     total = 0
     for entries, path in enumerate(_entries(root, "", tree), 1):
         if entries > MOST_ENTRIES:

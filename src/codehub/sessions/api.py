@@ -58,7 +58,7 @@ class PlanIn(fields.Body):
         max_length=63,
         pattern=fields.NO_NUL,
         examples=["mina"],
-        description="Whose it is; unset: yours. Only an admin names others.",
+        description="Whose it is; unset: yours. An admin names others, a teacher the learners of their classes.",
     )
 
 
@@ -70,7 +70,7 @@ def _read(sessions: Sequence[SessionIn]) -> list[NewSession]:
     if complaint := blueprint.too_many(s.blueprint for s in sessions):
         raise InvalidRequestError(complaint, field="sessions")
     return [
-        NewSession(s.title, s.scheduled_for_date, blueprint.parse(s.blueprint, f"sessions.{position}.blueprint"))
+        NewSession(s.title, s.scheduled_for_date, blueprint.parse_new(s.blueprint, f"sessions.{position}.blueprint"))
         for position, s in enumerate(sessions)
     ]
 

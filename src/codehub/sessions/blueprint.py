@@ -13,7 +13,9 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails
 
+from codehub import markdown, names
 from codehub.errors import InvalidRequestError
+from codehub.sessions import field_errors
 from codehub.sessions.blueprint_model import (
     ABOUT_STEPS,
     ONE,
@@ -48,6 +50,14 @@ def parse(value: object, at: str = "blueprint") -> Blueprint:
     return blueprint
 
 
+def parse_new(value: object, at: str = "blueprint") -> Blueprint:
+    """The same of one that is being written, which must be showable too."""
+    blueprint = parse(value, at)
+    if errors := unshowable(blueprint):
+        raise InvalidRequestError.of([(f"{at}.{field}", message) for field, message in errors])
+    return blueprint
+
+
 def read(value: object) -> tuple[Blueprint | None, list[tuple[str, str]]]:
     """The blueprint, or what is wrong: fields (empty: all of it) and messages."""
     if complaint := _too_much(value):
@@ -61,6 +71,36 @@ def read(value: object) -> tuple[Blueprint | None, list[tuple[str, str]]]:
     if blueprint and not errors and len(canonical(blueprint).encode()) > MOST_BYTES:  # defaults may have added to it
         errors = [("", _too_large())]
     return (None, errors) if errors else (blueprint, [])
+
+
+def unshowable(blueprint: Blueprint) -> list[tuple[str, str]]:
+    """What cannot be shown as it is meant: fields and messages. Asked of a new one; what is kept is read as it is."""
+    found = [(at, complaint) for at, text in _texts(blueprint) if (complaint := _table_complaint(text))]
+    checks = blueprint.practice_activity.checks if blueprint.practice_activity else ()
+    for number, check in enumerate(checks):
+        if complaint := names.complaint(check.title):
+            found.append((f"practiceActivity.checks.{number}.title", complaint))
+    return found
+
+
+def _table_complaint(text: str) -> str | None:
+    line = markdown.too_wide(text)
+    return None if line is None else f"line {line} of this text: {markdown.TOO_WIDE}"
+
+
+def _texts(blueprint: Blueprint) -> Iterator[tuple[str, str]]:
+    """All Markdown of it, by field."""
+    yield from ((f"learningContent.{number}", text) for number, text in enumerate(blueprint.learning_content))
+    for number, question in enumerate(blueprint.check_questions):
+        at = f"checkQuestions.{number}"
+        yield f"{at}.prompt", question.prompt
+        yield from ((f"{at}.choices.{n}.text", choice.text) for n, choice in enumerate(question.choices))
+        yield from ((f"{at}.feedback.{choice}", text) for choice, text in question.feedback.items())
+    if activity := blueprint.practice_activity:
+        yield "practiceActivity.instructions", activity.instructions
+        for number, check in enumerate(activity.checks):
+            yield f"practiceActivity.checks.{number}.hint", check.hint or ""
+    yield "encouragement", blueprint.encouragement
 
 
 def too_many(blueprints: Iterable[object]) -> str | None:
@@ -200,7 +240,7 @@ def _twice(at: str, items: object) -> Iterator[tuple[str, str]]:
 
 def wrong_fields(error: ValidationError) -> list[tuple[str, str]]:
     found = error.errors(include_url=False, include_input=False)
-    return [(_field(e), e["msg"].removeprefix("Value error, ")) for e in found]
+    return [(_field(e), field_errors.message(e)) for e in found]
 
 
 def _field(error: ErrorDetails) -> str:

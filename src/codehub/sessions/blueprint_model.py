@@ -72,6 +72,18 @@ def _stripped(text: Any) -> Any:
     return text.strip() if isinstance(text, str) else text
 
 
+def matching(pattern: str, words: str) -> AfterValidator:
+    """A text must match this, which is said in words: `must be …`."""
+    known = re.compile(pattern)
+
+    def match(text: str) -> str:
+        if not known.fullmatch(text):
+            raise ValueError(f"must be {words}")
+        return text
+
+    return AfterValidator(match)
+
+
 def whole(value: Any) -> Any:
     """JSON has one kind of number, and `true` is none: pydantic takes it for 1."""
     if isinstance(value, bool):
@@ -108,8 +120,17 @@ Line = Annotated[
     AfterValidator(_one_line),
     BeforeValidator(_stripped),
 ]
+ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 Id = Annotated[
-    str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Unique among its kind.")
+    str,
+    Field(strict=True, json_schema_extra={"pattern": ID}, description="Unique among its kind."),
+    matching(ID, "1 to 64 letters a–z, A–Z, digits, dots, - and _, of which the first is a letter or a digit"),
+]
+TEMPLATE = "^[a-z0-9-]{1,63}$"
+Template = Annotated[
+    str,
+    Field(strict=True, json_schema_extra={"pattern": TEMPLATE}),
+    matching(TEMPLATE, "the name of a template: lower-case letters a–z, digits and -"),
 ]
 Answer = Annotated[
     str, StringConstraints(strict=True, min_length=1, max_length=200), Storable, BeforeValidator(_stripped)
@@ -250,8 +271,8 @@ Text = Annotated[str, StringConstraints(strict=True), Storable]
 
 class Activity(Part):
     template: Annotated[
-        str | None,
-        Field(pattern="^[a-z0-9-]{1,63}$", description="Of the workspace; left out: the platform's default."),
+        Template | None,
+        Field(description="Of the workspace; left out: the platform's default."),
     ] = None
     instructions: Markdown
     files: Annotated[

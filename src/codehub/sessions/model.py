@@ -104,6 +104,16 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class Tries:
+    """Of a CHECK or PRACTICE that was not passed: how often, and what the last one said."""
+
+    step_index: int
+    count: int
+    last_at: datetime
+    last_result: Mapping[str, Any]  # `wrong` and `answers`, or `failed` and `checks`
+
+
+@dataclass(frozen=True)
 class CheckResult:
     """How one check of a PRACTICE went."""
 
@@ -113,7 +123,8 @@ class CheckResult:
     output: str = ""
     hint: str | None = None  # only of one that did not pass
     timed_out: bool = False
-    truncated: bool = False  # more was printed than is kept
+    truncated: bool = False  # more was printed than is kept, which is the end of it
+    left_out: int = 0  # bytes before that
 
 
 @dataclass(frozen=True)
@@ -131,12 +142,12 @@ class Keyed:
     """What is there of a request's idempotency key, and of the same person's others."""
 
     answer: StoredAnswer | None  # of an earlier request with this key
-    live: int  # keys that stand for an answer
+    live: int  # keys that stand for an answer, counted up to their bound and where one would be added
 
 
 @dataclass(frozen=True)
 class StartView:
-    """What a start is decided from: all of it read by one statement."""
+    """What a start is decided from, read by one statement but for the run to resume from."""
 
     session: Session
     owner: str

@@ -3,6 +3,8 @@
 Written by the statements of `store` in the transaction of the change.
 """
 
+from dataclasses import replace
+
 from codehub.events import model as events
 from codehub.events.model import Event
 from codehub.sessions.model import Run, Session, SessionStatus
@@ -27,6 +29,11 @@ def run_updated(run: Run) -> Event:
         "fence": run.fence,
     }
     return Event(events.user(run.owner_id), "run_updated", run.id, data)
+
+
+def run_tried(run: Run) -> Event:
+    """A CHECK or PRACTICE was not passed."""
+    return replace(run_updated(run), kind="run_tried")
 
 
 def both(run: Run, status: SessionStatus) -> list[Event]:

@@ -15,8 +15,8 @@ from codehub.db import Connection, Database
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, System, system
+from codehub.sessions import news, rules, store
 from codehub.sessions import practice_store as tasks
-from codehub.sessions import rules, store
 from codehub.sessions.authorize import authorize, is_id, no_run
 from codehub.sessions.blueprint_model import Activity
 from codehub.sessions.blueprints import Blueprints
@@ -86,6 +86,16 @@ class Practice:
         files = await self._deliver(run, w, activity) if w.phase is Phase.RUNNING else None
         return OpenedWorkspace(w, files)
 
+    async def workspace(self, run: Run, activity: Activity) -> Workspace | None:
+        """The one that opening would wake; None: it would make one."""
+        template = activity.template or self._config.template
+        async with self._database.connection() as c:
+            known: str | None = await c.fetchval(tasks.sql.plan_workspace, run.plan_id, template)
+        try:
+            return await self._workspaces.get(SESSIONS, known) if known else None
+        except NotFoundError:
+            return None
+
     async def _workspace(self, caller: Principal, run: Run, template: str) -> Workspace:
         gone: str | None = None
         for _ in range(TRIES):
@@ -135,7 +145,9 @@ class Practice:
     async def _keep(self, run: Run, w: Workspace) -> None:
         """In the run, as it was read: a run that was taken over or ended meanwhile is not written."""
         async with self._database.connection() as c:
-            if await c.fetchval(tasks.sql.set_workspace, run.id, run.fence, w.id) is None:
+            told = news.run_updated(run)
+            event = (self._clock.now(), told.audience, told.kind, told.data)
+            if await c.fetchval(tasks.sql.set_workspace, run.id, run.fence, w.id, *event) is None:
                 await _still_held(c, run)
 
     async def _deliver(self, run: Run, w: Workspace, activity: Activity) -> tuple[StarterFile, ...] | None:
@@ -209,7 +221,8 @@ def _succeeded(result: Result) -> Result:
 def _shown(id_: str, title: str, hint: str | None, found: Mapping[str, Any]) -> CheckResult:
     passed = found["exit_code"] == 0 and not found["timed_out"]
     shown = hint if not passed else None
-    return CheckResult(id_, title, passed, found["output"], shown, found["timed_out"], found["truncated"])
+    left_out: int = found.get("left_out", 0)
+    return CheckResult(id_, title, passed, found["output"], shown, found["timed_out"], left_out > 0, left_out)
 
 
 def workspace_name(title: str, template: str | None) -> str:

@@ -118,4 +118,14 @@ INSERT INTO plan_workspaces (plan_id, template, workspace_id) VALUES ($1, $2, $3
 ON CONFLICT (plan_id, template) DO UPDATE SET workspace_id = excluded.workspace_id;
 
 -- name: set_workspace
-UPDATE session_runs SET workspace_id = $3 WHERE id = $1 AND fence = $2 AND status = 'RUNNING' RETURNING id;
+-- A run that gets another one is told of; with the step it is at by now.
+WITH held AS MATERIALIZED (
+    SELECT id, step_index, workspace_id FROM session_runs WHERE id = $1 AND fence = $2 AND status = 'RUNNING' FOR UPDATE
+), changed AS (
+    UPDATE session_runs r SET workspace_id = $3 FROM held WHERE r.id = held.id AND held.workspace_id IS DISTINCT FROM $3
+    RETURNING r.step_index
+), told AS (
+    INSERT INTO deferred_events (at, audience, kind, subject, data)
+    SELECT $4, $5, $6, $1, $7::jsonb || jsonb_build_object('step_index', step_index) FROM changed
+)
+SELECT id FROM held;

@@ -4,6 +4,7 @@ Called by `practice_loop` for each task it has claimed; the result goes back the
 learner's program does becomes a result of its check.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +17,8 @@ from codehub.runtimes.base import ExecResult, HomeFullError, Runtime, RuntimeFai
 
 OUTPUT_BYTES = 16 * 1024  # of each check
 ATTEMPTS, PAUSE_SECONDS = 3, 0.2
+# Colours, titles and cursor movements (ECMA-48): CSI, OSC, and escapes of two signs.
+_terminal = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 LEAST_SECONDS = 1.0  # what is left of a step's time: with less, a check is not begun
 
 
@@ -82,7 +85,7 @@ async def run_checks(
         left = deadline - clock.monotonic()
         if left < LEAST_SECONDS:
             late = f"not run: the checks of a step have {seconds:g} s together"
-            shown.append({"id": check.id, "exit_code": None, "output": late, "timed_out": True, "truncated": False})
+            shown.append({"id": check.id, "exit_code": None, "output": late, "timed_out": True, "left_out": 0})
             continue
         result = await _run(runtime, workspace_id, check, min(check.seconds, left), clock)
         if result is None:
@@ -91,9 +94,9 @@ async def run_checks(
             {
                 "id": check.id,
                 "exit_code": result.exit_code,
-                "output": _text(result.output),
+                "output": shown_text(result.output, cut=result.truncated),
                 "timed_out": result.timed_out,
-                "truncated": result.truncated,
+                "left_out": result.left_out,
             }
         )
     return {"outcome": Outcome.DONE, "checks": shown}
@@ -120,6 +123,11 @@ async def _run(runtime: Runtime, workspace_id: str, check: Check, seconds: float
     return ExecResult(-1, f"the check could not be run: {said}".encode())
 
 
-def _text(output: bytes) -> str:
-    """As it can be stored and shown: what is no text, or cut in the middle of a letter, is marked."""
-    return output.decode("utf-8", errors="replace").replace("\0", "\ufffd")
+def shown_text(output: bytes, *, cut: bool = False) -> str:
+    """As it can be stored and shown: without what colours a terminal; what is no text is marked.
+
+    `cut`: it begins anywhere, also in the middle of a letter.
+    """
+    start = next((i for i, byte in enumerate(output[:4]) if byte & 0xC0 != 0x80), 0) if cut else 0
+    text = output[start:].decode("utf-8", errors="replace")
+    return _terminal.sub("", text).replace("\0", "\ufffd")

@@ -1,6 +1,9 @@
 -- A run is written by one statement each, which does everything or nothing: it finds the row as it was read (status, fence,
 -- step) or changes nothing. Whatever locks several rows does so in this order: the key, the session, the run.
 
+-- name: forget_answers
+DELETE FROM idempotency_keys WHERE principal = $1;
+
 -- name: add_blueprint
 INSERT INTO blueprints (hash, body, view_hash, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING;
 
@@ -14,7 +17,8 @@ SELECT id FROM users WHERE name = $1 AND deactivated_at IS NULL;
 SELECT pg_advisory_xact_lock(hashtextextended('plans:' || codehub_actor_id($1), 0));
 
 -- name: count_plans
-SELECT count(*) FROM plans WHERE created_by = codehub_actor_id($1);
+-- Without those that a class was given: a teacher with many learners makes as many.
+SELECT count(*) FROM plans WHERE created_by = codehub_actor_id($1) AND NOT is_assigned;
 
 -- name: add_plan
 INSERT INTO plans (id, owner_id, title, created_by, created_at, course_id, course_version, starts_on)
@@ -62,6 +66,19 @@ JOIN users u ON u.id = p.owner_id
 LEFT JOIN session_runs r ON r.session_id = s.id AND r.status = 'RUNNING'
 WHERE s.id = $1;
 
+-- name: running
+SELECT id FROM session_runs WHERE id = ANY ($1::text[]) AND status = 'RUNNING';
+
+-- name: at_work
+SELECT DISTINCT ON (p.owner_id) p.owner_id, s.id AS session_id, s.title, r.step_index + 1 AS step,
+       json_array_length(b.body::json -> 'steps') AS steps, r.last_activity_at
+FROM session_runs r
+JOIN sessions s ON s.id = r.session_id
+JOIN plans p ON p.id = s.plan_id
+JOIN blueprints b ON b.hash = r.blueprint_hash
+WHERE r.status = 'RUNNING' AND p.owner_id = ANY ($1::text[])
+ORDER BY p.owner_id, r.last_activity_at DESC, r.number DESC;
+
 -- name: lock_session
 SELECT id FROM sessions WHERE id = $1 FOR UPDATE;
 
@@ -77,32 +94,28 @@ SELECT $3, e.audience, e.kind, e.subject, e.data
 FROM jsonb_to_recordset($5) AS e (audience text, kind text, subject text, data jsonb);
 
 -- name: start_view
--- Everything that a start is decided from, in one snapshot. One row, whatever exists of it.
+-- What a start is decided from, in one snapshot. One row, whatever exists of it. Live keys are counted where one would
+-- be added, and no further than to their bound ($5).
 SELECT i.fingerprint, i.status AS answer_status, i.body, i.created_at AS answered_at,
        s.id, s.plan_id, s.position, s.key, s.title, s.scheduled_for_date, s.blueprint_hash, s.status, s.changed_at,
        b.view_hash, u.name AS owner, p.owner_id,
-       r.id AS run_id, r.status AS run_status, r.step_index AS run_step_index, r.fence AS run_fence,
+       r.id AS run_id, r.step_index AS run_step_index, r.fence AS run_fence,
        r.blueprint_hash AS run_blueprint_hash, r.predecessor_id AS run_predecessor_id, r.workspace_id AS run_workspace_id,
        r.started_at AS run_started_at, r.last_activity_at AS run_last_activity_at, rk.state AS run_snapshot,
        r.inherits_from AS run_inherits_from, r.first_step AS run_first_step, r.snapshot_bytes AS run_snapshot_bytes,
-       o.id AS old_id, o.status AS old_status, o.step_index AS old_step_index, o.fence AS old_fence,
-       o.blueprint_hash AS old_blueprint_hash, o.predecessor_id AS old_predecessor_id, o.workspace_id AS old_workspace_id,
-       o.started_at AS old_started_at, o.last_activity_at AS old_last_activity_at, ok.state AS old_snapshot,
-       o.inherits_from AS old_inherits_from, o.first_step AS old_first_step, o.snapshot_bytes AS old_snapshot_bytes,
-       (SELECT count(*) FROM idempotency_keys WHERE principal = $3 AND created_at >= $5) AS live_keys,
-       (SELECT id FROM session_runs WHERE session_id = $1 ORDER BY started_at DESC, id DESC LIMIT 1) AS latest_id
+       CASE WHEN i.created_at >= $4 THEN 0 ELSE (
+           SELECT count(*) FROM (SELECT FROM idempotency_keys WHERE principal = $2 AND created_at >= $4 LIMIT $5) AS live
+       ) END AS live_keys,
+       (SELECT id FROM session_runs WHERE session_id = $1 ORDER BY number DESC LIMIT 1) AS latest_id
 FROM (VALUES (1)) AS always
-LEFT JOIN idempotency_keys i ON i.principal = $3 AND i.key = $4
+LEFT JOIN idempotency_keys i ON i.principal = $2 AND i.key = $3
 LEFT JOIN sessions s ON s.id = $1
 LEFT JOIN blueprints b ON b.hash = s.blueprint_hash
 LEFT JOIN plans p ON p.id = s.plan_id
 LEFT JOIN users u ON u.id = p.owner_id
 LEFT JOIN session_runs r ON r.session_id = $1 AND r.status = 'RUNNING'
 LEFT JOIN run_snapshots rk
-    ON rk.run_id = CASE WHEN r.step_index > r.first_step THEN r.id ELSE r.inherits_from END AND rk.step_index = r.step_index - 1
-LEFT JOIN session_runs o ON o.id = $2 AND o.session_id = $1
-LEFT JOIN run_snapshots ok
-    ON ok.run_id = CASE WHEN o.step_index > o.first_step THEN o.id ELSE o.inherits_from END AND ok.step_index = o.step_index - 1;
+    ON rk.run_id = CASE WHEN r.step_index > r.first_step THEN r.id ELSE r.inherits_from END AND rk.step_index = r.step_index - 1;
 
 -- name: wait_for_key
 -- Where one start of many on the same session, or with the same key, has to wait for its turn: bounded.
@@ -180,6 +193,7 @@ LEFT JOIN run_snapshots d ON d.run_id = r.id AND d.step_index = $2
 WHERE r.id = $1;
 
 -- name: page_runs
+-- In the order in which they began; $2: after this one, of the same session.
 SELECT r.id, r.session_id, s.plan_id, u.name AS owner, p.owner_id, r.status, r.step_index, r.fence, r.blueprint_hash,
        r.predecessor_id, r.workspace_id, r.started_at, r.last_activity_at, r.ended_at, r.end_reason, r.end_note,
        r.inherits_from, r.first_step, r.snapshot_bytes
@@ -187,9 +201,23 @@ FROM session_runs r
 JOIN sessions s ON s.id = r.session_id
 JOIN plans p ON p.id = s.plan_id
 JOIN users u ON u.id = p.owner_id
-WHERE r.session_id = $1 AND (r.started_at, r.id) > ($2, $3)
-ORDER BY r.started_at, r.id
-LIMIT $4;
+WHERE r.session_id = $1
+  AND r.number > coalesce((SELECT number FROM session_runs WHERE session_id = $1 AND id = $2), 0)
+ORDER BY r.number
+LIMIT $3;
+
+-- name: last_runs
+-- The newest first.
+SELECT r.id, r.session_id, s.plan_id, u.name AS owner, p.owner_id, r.status, r.step_index, r.fence, r.blueprint_hash,
+       r.predecessor_id, r.workspace_id, r.started_at, r.last_activity_at, r.ended_at, r.end_reason, r.end_note,
+       r.inherits_from, r.first_step, r.snapshot_bytes
+FROM session_runs r
+JOIN sessions s ON s.id = r.session_id
+JOIN plans p ON p.id = s.plan_id
+JOIN users u ON u.id = p.owner_id
+WHERE r.session_id = $1
+ORDER BY r.number DESC
+LIMIT $2;
 
 -- name: snapshots
 -- As many as have $4 bytes together, and one more. Each run of the chain has the steps from its `first_step` to where the next
@@ -270,6 +298,10 @@ WITH touched AS (
     INSERT INTO run_tries AS t (run_id, step_index, tries, last_at, last_result) SELECT id, $3, 1, $4, $5 FROM touched
     ON CONFLICT (run_id, step_index)
     DO UPDATE SET tries = t.tries + 1, last_at = excluded.last_at, last_result = excluded.last_result
+), told AS (
+    INSERT INTO deferred_events (at, audience, kind, subject, data)
+    SELECT $4, e.audience, e.kind, e.subject, e.data
+    FROM touched, jsonb_to_recordset($6) AS e (audience text, kind text, subject text, data jsonb)
 )
 SELECT count(*) FROM touched;
 
@@ -307,3 +339,6 @@ JOIN users u ON u.id = p.owner_id
 WHERE r.status = 'RUNNING' AND r.last_activity_at < $1
 ORDER BY r.last_activity_at
 LIMIT $2;
+
+-- name: tries
+SELECT step_index, tries, last_at, last_result FROM run_tries WHERE run_id = $1 ORDER BY step_index;

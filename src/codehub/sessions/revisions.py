@@ -7,7 +7,7 @@ version after the other.
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from codehub import ids
 from codehub.db import Connection, Queries
@@ -36,6 +36,18 @@ class Revision:
     added: Sequence[Planned]
     gone: Sequence[str]
     order: Sequence[str] | None  # all keys; None: those that stay are in the order they had, and nothing comes between
+
+
+@dataclass(frozen=True)
+class Given:
+    """A course as several learners get it at once."""
+
+    course_id: str
+    version: int
+    title: str
+    starts_on: date
+    by: str  # the name of who gives it
+    sessions: Sequence[Planned]
 
 
 async def keep(c: Connection, now: datetime, blueprints: Sequence[Blueprint]) -> list[str]:
@@ -78,6 +90,30 @@ async def unfinished_plan(c: Connection, course_id: str, owner: str) -> str | No
     await c.execute(sql.one_at_a_time, owner, course_id)
     found: str | None = await c.fetchval(sql.unfinished, course_id, owner)
     return found
+
+
+async def one_plan_at_a_time(c: Connection, course_id: str, owner_id: str) -> None:
+    """Who is given a course does not take it up at the same moment."""
+    await c.execute(sql.one_at_a_time_by_id, owner_id, course_id)
+
+
+async def unfinished_plans(c: Connection, course_id: str, owner_ids: Sequence[str]) -> dict[str, str]:
+    """Of each of these people who has one: the newest plan of the course that has something left to do."""
+    found = await c.fetch(sql.unfinished_of, course_id, list(owner_ids))
+    return {record["owner_id"]: record["id"] for record in found}
+
+
+async def add_plans(c: Connection, now: datetime, given: Given, owner_ids: Sequence[str]) -> dict[str, str]:
+    """A plan for each of them, by two statements for all: their ids by owner. No limit of plans counts these."""
+    plans = {owner_id: ids.new() for owner_id in owner_ids}
+    if not plans:
+        return plans
+    what = (given.title, given.by, now, given.course_id, given.version, given.starts_on)
+    await c.execute(sql.add_plans, list(plans.values()), list(plans), *what)
+    rows = [(ids.new(), plan_id, position) for plan_id in plans.values() for position in range(len(given.sessions))]
+    places = [list(column) for column in zip(*rows, strict=True)]
+    await c.execute(sql.add_planned, now, given.starts_on, *places, *_columns(given.sessions))
+    return plans
 
 
 async def _plans(c: Connection, statement: str, *arguments: object) -> set[str]:

@@ -64,3 +64,25 @@ LIMIT 1;
 
 -- name: one_at_a_time
 SELECT pg_advisory_xact_lock(hashtextextended('take-up:' || $1 || ':' || $2, 0));
+
+-- name: one_at_a_time_by_id
+-- The lock of `one_at_a_time`, which has the person's name.
+SELECT pg_advisory_xact_lock(hashtextextended('take-up:' || name || ':' || $2, 0)) FROM users WHERE id = $1;
+
+-- name: unfinished_of
+SELECT DISTINCT ON (p.owner_id) p.owner_id, p.id FROM plans p
+WHERE p.course_id = $1 AND p.owner_id = ANY ($2::text[])
+  AND EXISTS (SELECT FROM sessions s WHERE s.plan_id = p.id AND s.status IN ('SCHEDULED', 'IN_PROGRESS'))
+ORDER BY p.owner_id, p.created_at DESC, p.id;
+
+-- name: add_plans
+INSERT INTO plans (id, owner_id, title, created_by, created_at, course_id, course_version, starts_on, is_assigned)
+SELECT n.id, n.owner_id, $3, codehub_actor_id($4), $5, $6, $7, $8, true FROM unnest($1::text[], $2::text[]) AS n (id, owner_id);
+
+-- name: add_planned
+-- The same sessions for each of several plans.
+INSERT INTO sessions (id, plan_id, position, key, title, scheduled_for_date, blueprint_hash, changed_at)
+SELECT n.id, n.plan_id, n.position, l.key, l.title, $2::date + l.day - 1, l.blueprint_hash, $1
+FROM unnest($3::text[], $4::text[], $5::int[]) AS n (id, plan_id, position)
+JOIN unnest($6::text[], $7::text[], $8::int[], $9::text[]) WITH ORDINALITY AS l (key, title, day, blueprint_hash, number)
+    ON l.number = n.position + 1;

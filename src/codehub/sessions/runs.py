@@ -38,6 +38,7 @@ from codehub.sessions.model import (
     Snapshot,
     StartView,
     StoredAnswer,
+    Tries,
 )
 from codehub.sessions.rules import Create, Recover, Refusal, Verdict
 from codehub.sessions.store import Key
@@ -46,6 +47,7 @@ from codehub.workspaces import service as workspaces
 
 TRIES = 4  # of reading and writing; each fails only because another request of the same run was quicker
 RETRY_SECONDS = 1
+MOST_KEPT, MOST_ANSWER = 4_000, 500  # characters of what a check printed, and of an answer
 ANY_TIME = datetime.max.replace(tzinfo=UTC)
 
 
@@ -100,20 +102,45 @@ class Runs:
             run, _ = await self._find(c, caller, id_, Action.RUN_SEE)
             return await self._shown(c, run)
 
+    async def owned(self, c: Connection, caller: Principal, id_: str, action: Action) -> Run:
+        """For a capability that keeps something beside a run, in its own transaction."""
+        return (await self._find(c, caller, id_, action))[0]
+
+    async def writable(self, c: Connection, caller: Principal, id_: str, action: Action, fence: int | None) -> Run:
+        """The same while it runs; with a fence, for the client that has it."""
+        run = await self.owned(c, caller, id_, action)
+        rules.passed(rules.write(run, run.fence if fence is None else fence), run)
+        return run
+
     async def snapshots(self, caller: Principal, id_: str, *, after: int, limit: int) -> tuple[list[Snapshot], int]:
         """And how many of them are sent at once: there may be one more, by which a next page is known."""
         async with self._database.connection() as c:
             await self._find(c, caller, id_, Action.RUN_SEE)
             return await store.page_snapshots(c, id_, after, limit, states.MOST_BYTES_AT_ONCE)
 
-    async def trail(self, caller: Principal, session_id: str, *, after: store.After, limit: int) -> list[Run]:
-        """Every run that a session ever had, in order, without their snapshots."""
+    async def tries(self, caller: Principal, id_: str) -> list[Tries]:
+        """Of its steps that were tried and not passed, also when they were later."""
         async with self._database.connection() as c:
-            found = await store.find_session(c, session_id) if is_id(session_id) else None
-            if found is None:
-                raise no_session(session_id)
-            authorize(caller, Action.RUN_SEE, found.owner, no_session(session_id))
-            return [await self._shown(c, run) for run in await store.page_runs(c, session_id, after, limit)]
+            await self._find(c, caller, id_, Action.RUN_SEE)
+            return await store.tries(c, id_)
+
+    async def trail(self, caller: Principal, session_id: str, *, after: store.After, limit: int) -> list[Run]:
+        """Every run that a session ever had, in order, without their snapshots. Of a place, the run's id counts."""
+        async with self._database.connection() as c:
+            await self._seen(c, caller, session_id)
+            return [await self._shown(c, run) for run in await store.page_runs(c, session_id, after[1], limit)]
+
+    async def latest(self, caller: Principal, session_id: str, *, limit: int) -> list[Run]:
+        """Of the runs of a session, those that began last; the very last one at the end."""
+        async with self._database.connection() as c:
+            await self._seen(c, caller, session_id)
+            return [await self._shown(c, run) for run in await store.last_runs(c, session_id, limit)]
+
+    async def _seen(self, c: Connection, caller: Principal, session_id: str) -> None:
+        found = await store.find_session(c, session_id) if is_id(session_id) else None
+        if found is None:
+            raise no_session(session_id)
+        authorize(caller, Action.RUN_SEE, found.owner, no_session(session_id))
 
     # --- starting
 
@@ -128,8 +155,7 @@ class Runs:
                 answer = await self._try_start(c, asked, in_turn=False)
             for _ in range(TRIES):
                 if answer:
-                    self._wake()
-                    return answer
+                    break
                 async with self._database.transaction() as c:
                     await store.wait_in_turn(c, session_id, named, self._wait)
                     answer = await self._try_start(c, asked, in_turn=True)
@@ -138,7 +164,8 @@ class Runs:
             raise
         if answer is None:
             raise _busy()
-        self._wake()
+        if not answer.replayed:
+            self._wake()
         return answer
 
     async def _blame_key(self, key: Key | None) -> None:
@@ -153,7 +180,9 @@ class Runs:
         valid = is_id(asked.session_id)
         now = self._clock.now()
         session_id = asked.session_id if valid else ""
-        keyed, found = await store.start_view(c, session_id, asked.resume_from, asked.key, now - self._kept)
+        keyed, found = await store.start_view(
+            c, session_id, asked.resume_from, asked.key, live_since=now - self._kept, most_keys=self._most_keys
+        )
         if answer := await self._stored(c, asked.key, keyed.answer, now):
             return answer
         if found is None:
@@ -278,7 +307,8 @@ class Runs:
         """None: the run is not as it was read. A try that failed counts, and is told as its error."""
         now = self._clock.now()
         if error:
-            if await store.note_try(c, read, now, _result(error)):
+            if await store.note_try(c, read, now, _result(error, state), [news.run_tried(read)]):
+                self._wake()
                 raise error
             return None
         last = read.step_index + 1 == len(lesson.steps)
@@ -370,11 +400,22 @@ def _failed(
     return None
 
 
-def _result(error: CodeHubError) -> dict[str, Any]:
-    """What is kept of a try: which were wrong, not what was said about it."""
+def _result(error: CodeHubError, state: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a try, for the learner's teacher too: what was wrong, and as much of what was sent or printed."""
     if isinstance(error, CheckFailedError):
-        return {"wrong": error.extra["wrong"]}
-    return {"failed": [check["id"] for check in error.extra["checks"] if not check["passed"]]}
+        answers = state.get("answers")
+        given = answers if isinstance(answers, dict) else {}
+        wrong = error.extra["wrong"]
+        return {"wrong": wrong, "answers": {id_: _short(given[id_]) for id_ in wrong if id_ in given}}
+    checks = error.extra["checks"]
+    shown = [{**check, "output": check["output"][-MOST_KEPT:].replace("\x00", "")} for check in checks]
+    return {"failed": [check["id"] for check in checks if not check["passed"]], "checks": shown}
+
+
+def _short(answer: object) -> str:
+    """A learner may send whatever JSON there is."""
+    text = ", ".join(map(str, answer)) if isinstance(answer, list) else str(answer)
+    return text[:MOST_ANSWER].replace("\x00", "")
 
 
 def _busy() -> UnavailableError:

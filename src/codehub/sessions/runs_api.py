@@ -16,8 +16,9 @@ from codehub.sessions import idempotency, state, view
 from codehub.sessions.api import SessionId
 from codehub.sessions.blueprint_model import MOST_STEPS
 from codehub.sessions.model import Run
-from codehub.sessions.runs import Runs
-from codehub.sessions.view import RunEntry, RunOut, SnapshotOut
+from codehub.sessions.places import RunPlaces
+from codehub.sessions.runs import Answer, Runs
+from codehub.sessions.view import RunEntry, RunOut, SnapshotOut, TriesOut
 
 router = APIRouter(prefix="/api/v1", tags=["learning"], responses=documented(400, 401, 403, 503))
 RunId = Annotated[str, Path(description="A run's id.", examples=["k3jx7q2mzv5d"])]
@@ -38,6 +39,12 @@ class StartIn(fields.Body):
         max_length=63,
         pattern=fields.NO_NUL,
         description="An abandoned run of this session: a new run goes on where it stopped. Unset: from the first step.",
+    )
+    reservation_token: str | None = Field(
+        default=None,
+        max_length=300,
+        description="A place that the learner has entered in the waiting room: the run holds it until it ends. Over, "
+        "used or another person's: 409 `RESERVATION_EXPIRED`.",
     )
 
 
@@ -93,9 +100,13 @@ async def start_run(
     ] = None,
 ) -> Response:
     """Create or recover: a run that is running is gone on with, unless nothing was done in it for a day."""
-    answer = await _service(request).start(
-        caller, id, key=idempotency.parse(idempotency_key), resume_from=start.resume_from if start else None
-    )
+    how, key = start or StartIn(), idempotency.parse(idempotency_key)
+
+    async def begin() -> Answer:
+        return await _service(request).start(caller, id, key=key, resume_from=how.resume_from)
+
+    token = how.reservation_token
+    answer = await (provide.get(request, RunPlaces).started(caller, token, begin) if token is not None else begin())
     headers = {idempotency.REPLAYED: "true"} if answer.replayed else {}
     return Response(answer.body, answer.status, headers, media_type="application/json")
 
@@ -135,6 +146,17 @@ async def list_snapshots(
     after = -1 if cursor is None else min(int(cursor), MOST_STEPS)
     found, fit = await _service(request).snapshots(caller, id, after=after, limit=limit + 1)
     return paging.page(found, min(limit, fit), lambda s: SnapshotOut(**vars(s)), lambda s: str(s.step_index))
+
+
+@router.get("/runs/{id}/tries", responses=documented(404))
+async def list_tries(
+    request: Request,
+    caller: Annotated[Principal, may(Action.RUN_SEE)],
+    id: RunId,  # noqa: A002
+) -> paging.Page[TriesOut]:
+    """Of each CHECK and PRACTICE that was not passed at once: how often, and what the last try said."""
+    found = await _service(request).tries(caller, id)
+    return paging.page(found, len(found), view.show_tries, lambda t: str(t.step_index))
 
 
 @router.post("/runs/{id}/steps/{index}/complete", response_model=RunOut, responses=documented(404, 409, 413, 422))

@@ -1,6 +1,6 @@
 """The use cases about plans and sessions, each one transaction. Called by the API, and by courses to take one up."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -8,12 +8,12 @@ from codehub import ids
 from codehub.audit import service as audit
 from codehub.audit.codes import Code
 from codehub.clock import Clock
-from codehub.db import Connection, Database
+from codehub.db import Connection, Database, rows
 from codehub.errors import InvalidRequestError, NotFoundError
 from codehub.events import outbox
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
-from codehub.policy.model import Kind, Principal
+from codehub.policy.model import Kind, Principal, Resource
 from codehub.sessions import blueprint, news, rules, store
 from codehub.sessions.authorize import authorize, is_id, no_plan, no_session
 from codehub.sessions.blueprint import Blueprint
@@ -79,8 +79,10 @@ class Sessions:
         """The same in a transaction of the caller's own: with what a course writes beside it."""
         if new.owner is None and caller.kind is Kind.OPERATOR:
             raise InvalidRequestError("name the person it is for", field="owner")
-        for_other = new.owner is not None and not policy.is_self(caller, new.owner)
-        policy.require(caller, Action.PLAN_CREATE_FOR if for_other else Action.PLAN_CREATE)
+        if new.owner is not None and not policy.is_self(caller, new.owner):
+            policy.require(caller, Action.PLAN_CREATE_FOR, Resource(owner=new.owner))
+        else:
+            policy.require(caller, Action.PLAN_CREATE)
         self._check(new)
         now, id_, owner = self._clock.now(), ids.new(), new.owner or caller.name
         owner_id = await c.fetchval(sql.active_user, owner) if is_id(owner) else None
@@ -139,9 +141,10 @@ class Sessions:
         await store.add_sessions(c, plan_id, now, made)
 
     async def plans(self, caller: Principal, *, owner: str | None, after: store.After, limit: int) -> list[Plan]:
-        """One's own; an admin sees all learners', or those of `owner`."""
+        """One's own; an admin sees all learners', or those of `owner`; a teacher those of a learner of theirs."""
         policy.require(caller, Action.PLAN_LIST)
-        whose = owner if policy.allows(caller, Action.PLAN_LIST_ALL) else caller.name
+        may_see = owner is not None and policy.allows(caller, Action.PLAN_SEE, Resource(owner=owner))
+        whose = owner if may_see or policy.allows(caller, Action.PLAN_LIST_ALL) else caller.name
         async with self._database.connection() as c:
             return await store.page_plans(c, whose, after, limit)
 
@@ -172,12 +175,13 @@ class Sessions:
         return await self._close(caller, id_, SessionStatus.CANCELED)
 
     async def _close(self, caller: Principal, id_: str, to: SessionStatus) -> Session:
-        """Its running run ends with it. On the locked row: no run can begin meanwhile."""
+        """Its running run ends with it. On the locked rows: no run can begin meanwhile, and no step be saved in one."""
         action, why = CLOSES[to]
         now = self._clock.now()
         async with self._database.transaction() as c:
             if is_id(id_):
                 await c.execute(sql.lock_session, id_)
+                await c.execute(sql.lock_running, id_)
             owned = await self._owned(c, caller, id_, action)
             rules.require_move(owned.session, to)
             closed = replace(owned.session, status=to, changed_at=now, run_id=None)
@@ -194,3 +198,25 @@ class Sessions:
             raise no_session(id_)
         authorize(caller, action, found.owner, no_session(id_))
         return found
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """What a learner has begun and not ended, and how far they are."""
+
+    owner_id: str
+    session_id: str
+    title: str
+    step: int  # to be done next, from 1 on
+    steps: int
+    last_activity_at: datetime
+
+
+async def at_work(c: Connection, owners: Collection[str]) -> dict[str, AtWork]:
+    """Of these learners, by id, those who have a run that goes on: the one they were at last. For their teachers."""
+    return {found.owner_id: found for found in rows(AtWork, await c.fetch(sql.at_work, list(owners)))}
+
+
+async def running(c: Connection, ids_: Collection[str]) -> set[str]:
+    """Which of these runs go on: each holds the place that it was started with."""
+    return {record["id"] for record in await c.fetch(sql.running, list(ids_))} if ids_ else set()

@@ -20,6 +20,7 @@ from codehub.sessions.model import (
     Snapshot,
     StartView,
     StoredAnswer,
+    Tries,
 )
 
 sql = Queries("codehub.sessions")
@@ -124,13 +125,13 @@ async def close_session(
 
 
 async def start_view(
-    c: Connection, session_id: str, resume_from: str | None, key: Key | None, live_since: datetime
+    c: Connection, session_id: str, resume_from: str | None, key: Key | None, live_since: datetime, most_keys: int
 ) -> tuple[Keyed, StartView | None]:
     """What is stored for the key, and the session with what a start depends on; None: there is none.
 
-    `live_since`: keys from before stand for nothing any more.
+    `live_since`: keys from before stand for nothing any more; `most_keys`: more are not counted.
     """
-    found = await c.fetchrow(sql.start_view, session_id, resume_from or "", *_key(key)[:2], live_since)
+    found = await c.fetchrow(sql.start_view, session_id, *_key(key)[:2], live_since, most_keys)
     assert found  # noqa: S101 (always one row)
     answer = None
     if found["fingerprint"] is not None:
@@ -142,19 +143,25 @@ async def start_view(
         _session(found),
         found["owner"],
         found["owner_id"],
-        running=_part(found, "run"),
-        resumable=_part(found, "old"),
+        running=_running(found),
+        resumable=await _resumable(c, session_id, resume_from) if resume_from else None,
         latest_id=found["latest_id"],
     )
     return keyed, view
 
 
-def _part(found: Row, prefix: str) -> Run | None:
-    if found[f"{prefix}_id"] is None:
+async def _resumable(c: Connection, session_id: str, id_: str) -> Run | None:
+    """Where it is the running one, it is resumed in one's turn, in which it does not change."""
+    found = await find_run(c, id_)
+    return found[0] if found and found[0].session_id == session_id else None
+
+
+def _running(found: Row) -> Run | None:
+    if found["run_id"] is None:
         return None
     return Run(
-        **{name: found[f"{prefix}_{name}"] for name in RUNNING_FIELDS},
-        status=RunStatus(found[f"{prefix}_status"]),
+        **{name: found[f"run_{name}"] for name in RUNNING_FIELDS},
+        status=RunStatus.RUNNING,
         session_id=found["id"],
         plan_id=found["plan_id"],
         owner=found["owner"],
@@ -229,9 +236,14 @@ async def find_run(c: Connection, id_: str, step: int = -1) -> tuple[Run, bytes 
     return run, saved
 
 
-async def page_runs(c: Connection, session_id: str, after: After, limit: int) -> list[Run]:
-    """Without their snapshots."""
-    return [_run(record) for record in await c.fetch(sql.page_runs, session_id, *after, limit)]
+async def page_runs(c: Connection, session_id: str, after: str, limit: int) -> list[Run]:
+    """Without their snapshots. `after`: a run's id, or nothing."""
+    return [_run(record) for record in await c.fetch(sql.page_runs, session_id, after, limit)]
+
+
+async def last_runs(c: Connection, session_id: str, limit: int) -> list[Run]:
+    """Those that began last, without their snapshots; the very last one at the end."""
+    return [_run(record) for record in reversed(await c.fetch(sql.last_runs, session_id, limit))]
 
 
 async def page_snapshots(
@@ -252,9 +264,14 @@ async def save_step(c: Connection, read: Run, saved: Run, state: str, digest: by
     return bool(await c.fetchval(sql.save_step, *fields))
 
 
-async def note_try(c: Connection, run: Run, now: datetime, result: Mapping[str, Any]) -> bool:
+async def note_try(c: Connection, run: Run, now: datetime, result: Mapping[str, Any], events: Sequence[Event]) -> bool:
     """False: the run is not as it was read, and this try counts for nothing."""
-    return bool(await c.fetchval(sql.note_try, run.id, run.fence, run.step_index, now, result))
+    return bool(await c.fetchval(sql.note_try, run.id, run.fence, run.step_index, now, result, _said(events)))
+
+
+async def tries(c: Connection, run_id: str) -> list[Tries]:
+    found = await c.fetch(sql.tries, run_id)
+    return [Tries(r["step_index"], r["tries"], r["last_at"], r["last_result"]) for r in found]
 
 
 async def note_activity(c: Connection, read: Run, at: datetime) -> datetime | None:

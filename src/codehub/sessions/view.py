@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from codehub.i18n import sessions as sentences
 from codehub.i18n.locales import Locale
-from codehub.sessions.model import EndReason, Plan, Run, RunStatus, Session, SessionStatus
+from codehub.sessions.model import EndReason, Plan, Run, RunStatus, Session, SessionStatus, Tries
 
 Kind = Literal["LEARN", "CHECK", "PRACTICE", "COMPLETE"]
 
@@ -79,6 +79,21 @@ class SnapshotOut(BaseModel):
     step_index: int
     state: Any
     at: datetime
+
+
+class TriesOut(BaseModel):
+    step_index: int
+    tries: int = Field(description="That failed.")
+    last_at: datetime
+    wrong: list[str] = Field(description="Ids of the questions that were wrong, of a CHECK.")
+    answers: dict[str, str] = Field(description="What was answered to these.")
+    checks: list[dict[str, Any]] = Field(description="How each check of a PRACTICE went, with the end of its output.")
+
+
+def show_tries(tries: Tries) -> TriesOut:
+    last = tries.last_result
+    said = {"wrong": last.get("wrong", []), "answers": last.get("answers", {}), "checks": last.get("checks", [])}
+    return TriesOut(step_index=tries.step_index, tries=tries.count, last_at=tries.last_at, **said)
 
 
 def show_session(session: Session) -> SessionOut:
