@@ -24,6 +24,7 @@ from codehub.workspaces.service import Filters, NewWorkspace, Workspaces
 from tests.null_runtime import NullRuntime
 from tests.reconciler.test_controller import OneTemplate
 from tests.virtual_time import ManualClock
+from tests.waiting_room.admission import a_line
 
 MINA = Principal("mina", Role.LEARNER, ALL_SCOPES)
 HOUR = 3600.0
@@ -90,7 +91,7 @@ async def yard(database: Database, clock: ManualClock, tmp_path: pathlib.Path) -
     home.mkdir()
     (home / "note").write_text("kept")
     templates = OneTemplate()
-    people = Workspaces(database, clock, LimitsConfig(), templates)  # type: ignore[arg-type]
+    people = Workspaces(database, clock, LimitsConfig(), templates, a_line(clock))  # type: ignore[arg-type]
     collector = Collector(lease, finder, clock)
     return Yard(database, clock, runtime, objects, people, finder, collector, Trash(lease, finder, clock), home)
 

@@ -24,6 +24,7 @@ from codehub.workspaces.errors import (
 from codehub.workspaces.model import Desired, DesiredBy, Workspace
 from codehub.workspaces.service import Details, Filters, NewWorkspace, Workspaces
 from tests.virtual_time import ManualClock
+from tests.waiting_room.admission import a_line
 
 MINA = Principal("mina", Role.LEARNER, ALL_SCOPES)
 JOON = Principal("joon", Role.LEARNER, ALL_SCOPES)
@@ -44,7 +45,7 @@ async def service(database: Database, clock: ManualClock, **limits: int) -> Work
             "INSERT INTO users (name, role, created_at) SELECT unnest($1::text[]), 'learner', now()",
             people,
         )
-    return Workspaces(database, clock, LimitsConfig(**limits), AnyTemplate())  # type: ignore[arg-type]
+    return Workspaces(database, clock, LimitsConfig(**limits), AnyTemplate(), a_line(clock))  # type: ignore[arg-type]
 
 
 async def set_row(database: Database, id_: str, **columns: Any) -> None:

@@ -10,7 +10,7 @@ from codehub.errors import StartError
 
 FORMAT = 2  # since 2 with people's files
 # A database that was just migrated holds rows of these, and is empty all the same: they give way to the backup's.
-FILLED_BY_MIGRATIONS = frozenset({"platform"})
+FILLED_BY_MIGRATIONS = frozenset({"platform", "waiting_events"})
 
 
 class BadBackupError(StartError):

@@ -4,6 +4,7 @@ Called by the pages on the way in (`web.entry`, `web.handover`) and, to wake, by
 enters by the same `policy` from memory. An owner is told of visits that they did not ask for.
 """
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from codehub.gate.passes import MARGIN_SECONDS, TICKET_SECONDS, Pass, Passes
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Decision, Principal, Relation, Resource
-from codehub.workspaces import authorize, history, rules, store
+from codehub.workspaces import authorize, history, rules, store, visits
 from codehub.workspaces.admission import Refused
 from codehub.workspaces.model import Workspace
 from codehub.workspaces.service import Workspaces
@@ -96,6 +97,7 @@ class Access:
         if await c.fetchval(sql.entered_since, w.id, principal.name, now - VISIT):
             return
         await store.note(c, w.id, now, store.Change(principal.name, history.Entered()))
+        await visits.tell_owner(c, now, w, principal, visits.Visit.ENTERED)
         await audit.record(c, now, principal.origin, Code.WORKSPACE_ENTER, w.id, owner=w.owner)
 
     async def pass_holder(self, text: str, id_: str) -> Principal | None:
@@ -103,7 +105,11 @@ class Access:
         found = self._passes.read(text)
         if not found or found.workspace_id != id_ or found.expires <= self._clock.now().timestamp():
             return None
-        return found.principal if await self._credentials.is_live(found.session_id) else None
+        person = await self._credentials.of_session(found.session_id)
+        if person is None:
+            return None
+        own = {"display_name": person.display_name, "language": person.language, "time_zone": person.time_zone}
+        return replace(found.principal, teaches=person.teaches, **own)  # type: ignore[arg-type]
 
     async def usual_seconds(self, id_: str) -> float | None:
         """How long its last starts took, in the middle; None: it was never started."""

@@ -5,7 +5,7 @@ is not a page gets a short answer from here. Nothing on the way of a request to 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
@@ -59,6 +59,9 @@ REMEMBER = 20_000  # passes, as hashes of the Cookie headers they came in
 CANDIDATES = 4  # passes in one Cookie header that are looked at
 LONGEST = 67  # bytes of a path that say which workspace, with one after them
 WENT_AWAY, NOT_ALLOWED = 1001, 1008  # WebSocket's codes
+Routed = Forward | Answer | Hold
+# Answers requests for one path of the API in this process; what it cannot, goes on to where the second argument says.
+Handler = Callable[[RequestHead, Callable[[RequestHead], Forward]], Decision]
 
 
 class Activity(Protocol):
@@ -104,6 +107,7 @@ class WorkspaceDirector:
         ttl_policies: TtlPolicies,
         activity: Activity,
         open_routes: Callable[[Callable[[Route, Entry], None]], Routes],
+        handlers: Mapping[bytes, Handler] | None = None,
     ) -> None:
         self._engine = engine
         self._api = Forward(api, queue=FairQueue(), reserve=RESERVE)
@@ -124,6 +128,7 @@ class WorkspaceDirector:
         self._templates = templates
         self._ttl_policies = ttl_policies
         self._activity = activity
+        self._handlers = handlers or {}
         self.routes = open_routes(self._on_change)
         self._read_again = lru_cache(maxsize=512)(self._read_request)
         self._logins: dict[bytes, Login] = {}
@@ -137,9 +142,10 @@ class WorkspaceDirector:
         target = head.target
         if not target.startswith(b"/w/"):
             own = self._workspace_of(head.block)
-            return (
-                self._to_api(head) if own is None or target.startswith(OURS) else error_responses.elsewhere(own, target)
-            )
+            if own is None:
+                handler = self._handlers.get(target.partition(b"?")[0])
+                return handler(head, self._to_api) if handler else self._to_api(head)
+            return self._to_api(head) if target.startswith(OURS) else error_responses.elsewhere(own, target)
         end = target.find(b"/", 3, LONGEST)
         read = self._read_again if head.block.small else self._read_request
         request = read(head.block, head.method, target[:end] if end > 0 else target[:LONGEST])
@@ -201,14 +207,14 @@ class WorkspaceDirector:
 
     # Bearers of tokens, and clients without a login.
 
-    def _in_place(self, id_: str, head: RequestHead) -> Decision:
+    def _in_place(self, id_: str, head: RequestHead) -> Routed:
         """Without a pass: programs carry a token; people are sent to where they get a pass."""
         scheme, _, token = head.get(b"authorization").partition(b" ")
         if scheme.lower() == b"bearer":
             return self._by_token(id_, token.strip().decode("latin-1"), head)
         return self._to_api(head) if _is_page(head) else error_responses.UNAUTHENTICATED
 
-    def _by_token(self, id_: str, token: str, head: RequestHead) -> Decision:
+    def _by_token(self, id_: str, token: str, head: RequestHead) -> Routed:
         if caller := self._credentials.remembered(token):
             return self._as_bearer(id_, caller, head)
         return Hold(self._ask_for_token(id_, token, head), LOOK_UP_SECONDS + HOLD_SECONDS, error_responses.UNAVAILABLE)
@@ -231,7 +237,7 @@ class WorkspaceDirector:
                 raise UnavailableError("too many unknown tokens are looked up")
             return await self._credentials.by_token(token)
 
-    def _as_bearer(self, id_: str, caller: Principal, head: RequestHead) -> Decision:
+    def _as_bearer(self, id_: str, caller: Principal, head: RequestHead) -> Routed:
         only_reads = head.method in (b"GET", b"HEAD") and not head.upgrade
         if not policy.has_scope(caller, Action.WORKSPACE_ENTER if only_reads else Action.WORKSPACE_WORK):
             return error_responses.SCOPE
@@ -241,7 +247,7 @@ class WorkspaceDirector:
 
     # Those with a login.
 
-    def _enter(self, id_: str, login: Login, head: RequestHead) -> Decision:
+    def _enter(self, id_: str, login: Login, head: RequestHead) -> Routed:
         head.principal = login.principal.name
         route = self.routes.get(id_)
         if route is None:
@@ -280,8 +286,10 @@ class WorkspaceDirector:
         return not decided.tells_owner or login.key in route.told
 
     def _decide(self, entry: Entry, login: Login) -> policy_model.Decision:
-        is_guest = login.principal.name in entry.people
-        resource = Resource(entry.id, entry.owner, is_guest=is_guest, is_isolated=self._origins.isolated)
+        name = login.principal.name
+        is_guest, is_taught = name in entry.people, name in entry.teachers
+        isolated = self._origins.isolated
+        resource = Resource(entry.id, entry.owner, is_guest=is_guest, is_taught=is_taught, is_isolated=isolated)
         return policy.decide(login.principal, Action.WORKSPACE_ENTER, resource)
 
     def _outcome(self, route: Route) -> Outcome:
@@ -397,7 +405,7 @@ class WorkspaceDirector:
             self._engine.close_tunnels(forward.route, code, reason)
 
 
-async def _settled(decision: Decision) -> Forward | Answer:
+async def _settled(decision: Routed) -> Forward | Answer:
     return await decision.decision if isinstance(decision, Hold) else decision
 
 

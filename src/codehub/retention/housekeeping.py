@@ -4,15 +4,18 @@ from datetime import timedelta
 
 from codehub.audit import service as audit
 from codehub.auth import service as auth
+from codehub.classes import invitations
 from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
 from codehub.events import outbox
 from codehub.sessions import idempotency
 from codehub.settings import CoordinatorConfig, SessionConfig
+from codehub.waiting_room import store as waiting_room
 from codehub.workspaces import service as workspaces
 
 BATCH = 5_000
+PLACES_KEPT = timedelta(days=1)  # of a waiting room's line that is empty: far longer than any of its tokens is good
 
 
 def loop(lease: Lease, clock: Clock, config: CoordinatorConfig, sessions: SessionConfig) -> Loop:
@@ -29,6 +32,10 @@ def loop(lease: Lease, clock: Clock, config: CoordinatorConfig, sessions: Sessio
             told = await outbox.prune(c, now - timedelta(hours=config.event_hours), BATCH)
         async with lease.transaction() as c:
             keys = await idempotency.prune(c, now - timedelta(seconds=sessions.idempotency_key_seconds), BATCH)
+        async with lease.transaction() as c:
+            places = await waiting_room.prune(c, now - PLACES_KEPT, BATCH)
+        async with lease.transaction() as c:
+            invited = await invitations.prune(c, now, BATCH)
         # A full batch means there is more: go on soon instead of holding long transactions.
         removed = {
             "audit_entries": entries,
@@ -36,6 +43,8 @@ def loop(lease: Lease, clock: Clock, config: CoordinatorConfig, sessions: Sessio
             "history": history,
             "events": told,
             "keys": keys,
+            "places": places,
+            "invitations": invited,
         }
         return Tick(removed, 1.0 if BATCH in removed.values() else None)
 

@@ -41,18 +41,34 @@ LOG_TYPE = "text/plain; charset=utf-8"
 Ttl = Annotated[int, Field(ge=0, le=10 * 365 * 86400, strict=True, description="Seconds; 0 = never."), web_fields.Whole]
 
 
+ReservationToken = Annotated[
+    str,
+    Field(
+        max_length=300,
+        description="A place that the workspace's owner has entered in the waiting room: it is used for this start. "
+        "Over, used or another person's: 409 `RESERVATION_EXPIRED`.",
+    ),
+]
+
+
 class WorkspaceIn(web_fields.Body):
     name: Name
     template: str = Field(max_length=63, examples=["jupyterlab"])
     owner: str | None = Field(
         default=None,
+        min_length=1,
         max_length=63,
+        pattern=NO_NUL,
         examples=["mina"],
         description="Whose it is; unset: yours. Only an admin names others.",
     )
     desired_state: DesiredIn = "RUNNING"
     standby_ttl_seconds: Ttl | None = None
     archive_ttl_seconds: Ttl | None = None
+    reservation_token: ReservationToken | None = None
+
+
+OF_A_START = {"desired_state", "reservation_token", "instead_of"}
 
 
 class WorkspaceChange(web_fields.Body):
@@ -63,6 +79,15 @@ class WorkspaceChange(web_fields.Body):
     standby_ttl_seconds: Ttl | None = None
     archive_ttl_seconds: Ttl | None = None
     keep_awake_until: web_fields.Moment | None = None
+    reservation_token: ReservationToken | None = None
+
+    instead_of: str | None = Field(
+        default=None,
+        max_length=63,
+        examples=["k3jx7q2mzv5d"],
+        description="With `RUNNING`: another workspace of the same owner, which is put to sleep. This one starts when "
+        "that one no longer runs, in its place: no other gets it in between.",
+    )
 
 
 class RecoverIn(web_fields.Body):
@@ -122,7 +147,7 @@ async def create_workspace(
     return await detail(request, admitted(await _service(request).create(caller, NewWorkspace(**wanted))))
 
 
-@router.get("/workspaces")
+@router.get("/workspaces", responses=documented(404))
 async def list_workspaces(
     request: Request,
     caller: Annotated[Principal, may(Action.WORKSPACE_LIST)],
@@ -135,11 +160,15 @@ async def list_workspaces(
     name: Annotated[str | None, Query(max_length=100, pattern=NO_NUL, description="Those that are called so.")] = None,
     deleted: Annotated[bool, Query(description="Those in the trash instead.")] = False,
     shared: Annotated[bool, Query(description="Those that others let you into, whatever else is said.")] = False,
+    class_id: Annotated[
+        str | None,
+        Query(alias="class", max_length=63, pattern=NO_NUL, description="Of this class's learners, for its teachers."),
+    ] = None,
     limit: paging.Limit = 50,
     cursor: paging.TimeCursor = None,
 ) -> paging.Page[WorkspaceOut]:
     after = paging.place(cursor)
-    filters = Filters(owner, phase, template, deleted, None if name is None else names.composed(name))
+    filters = Filters(owner, phase, template, deleted, None if name is None else names.composed(name), class_id)
     if shared:
         guest_of = await provide.get(request, Sharing).shared_with(caller, after=after, limit=limit + 1)
         return paging.page(guest_of, limit, _shown(request), lambda w: paging.at(w.created_at, w.id))
@@ -169,14 +198,16 @@ async def change_workspace(
 ) -> WorkspaceDetail:
     """Ask for a state (202; 200 when it is so already), or change name, times and keep-awake."""
     service = _service(request)
-    named = {name: getattr(change, name, None) for name in change.model_fields_set - {"desired_state"}}
+    named = {name: getattr(change, name, None) for name in change.model_fields_set - OF_A_START}
     if keep := named.get("keep_awake_until"):
         named["keep_awake_until"] = _as_far_as_allowed(request, keep)
     wanted, details = change.desired_state and _desired(change.desired_state), _details(named) if named else None
     # All of it is asked for before any of it is done.
     w = await service.get(caller, id, *(details.actions if details else ()), *((ACTIONS[wanted],) if wanted else ()))
-    if wanted:
-        w, response.status_code = admitted(await service.request(caller, id, wanted))
+    if wanted is Desired.RUNNING and change.instead_of is not None:
+        w, response.status_code = admitted(await service.swap(caller, id, change.instead_of)), 202
+    elif wanted:
+        w, response.status_code = admitted(await service.request(caller, id, wanted, change.reservation_token))
     if details:
         w = await service.change(caller, id, details)
     return await detail(request, w)

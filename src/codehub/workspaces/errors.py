@@ -43,6 +43,14 @@ class RunningLimitError(CodeHubError):
     title = "Too many are running"
 
 
+class ReservationExpiredError(CodeHubError):
+    """Over, used, or another person's: they cannot be told apart."""
+
+    code = "RESERVATION_EXPIRED"
+    status = 409
+    title = "The reservation is over"
+
+
 class WorkspaceLimitError(CodeHubError):
     code = "WORKSPACE_LIMIT"
     status = 429

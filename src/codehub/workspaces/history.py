@@ -146,6 +146,20 @@ class Held(Record, code="held", event="hold"):
     purpose: str | None  # in the user's own words
 
 
+@dataclass(frozen=True)
+class SwapRequested(Record, code="swap_requested", event="swap"):
+    """It is to start in the place of another one, which goes to sleep for it."""
+
+    other: str  # its name
+
+
+@dataclass(frozen=True)
+class SwapExpired(Record, code="swap_expired", event="swap over"):
+    """The other one did not sleep in time, or this one could not be started then."""
+
+    other: str
+
+
 # --- by timers ------------------------------------------------------------------------------------------------------
 
 

@@ -29,9 +29,19 @@ WHERE ($1::text IS NULL OR owner_id = (SELECT codehub_user_id($1)))
   AND ((deleted_at IS NOT NULL) = $4)
   AND emptied_at IS NULL
   AND ($8::text IS NULL OR name = $8)
+  AND ($9::text IS NULL OR owner_id IN (
+        SELECT m.user_id FROM class_members m JOIN classes k ON k.id = m.class_id AND k.archived_at IS NULL
+        JOIN users l ON l.id = m.user_id AND l.role = 'learner'
+        WHERE m.class_id = $9 AND m.role = 'learner'))
   AND (created_at, id) > ($5, $6)
 ORDER BY created_at, id
 LIMIT $7;
+
+-- name: owner_id
+SELECT owner_id FROM workspaces WHERE id = $1;
+
+-- name: teaches
+SELECT EXISTS (SELECT FROM class_members WHERE class_id = $1 AND user_id = $2 AND role = 'teacher');
 
 -- name: serialize_starts
 -- Transactions that may raise the number of running workspaces go one after the other: the limit is exact.
@@ -46,10 +56,34 @@ SELECT count(*) AS kept, count(*) FILTER (WHERE deleted_at IS NOT NULL) AS in_tr
 FROM workspaces WHERE owner_id = (SELECT codehub_user_id($1)) AND emptied_at IS NULL;
 
 -- name: count_running
-SELECT count(*) AS everywhere, count(*) FILTER (WHERE owner_id = (SELECT codehub_user_id($1))) AS of_owner
-FROM workspaces
-WHERE (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING'))
-  AND id <> $2;
+-- Besides one workspace. A swap whose first one no longer counts is one that runs; of its own two, the place is theirs.
+WITH swapped AS (
+    SELECT s.owner_id, $2 IN (s.open_id, s.sleep_id) AS own
+    FROM workspace_swaps s JOIN workspaces o ON o.id = s.sleep_id
+    WHERE NOT (o.observed_status = 'RUNNING' OR (o.health_status = 'OK' AND o.deleted_at IS NULL AND o.desired_state = 'RUNNING'))
+), counted AS (
+    SELECT owner_id FROM workspaces
+    WHERE (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING')) AND id <> $2
+    UNION ALL SELECT owner_id FROM swapped WHERE NOT own
+)
+SELECT count(*) AS everywhere, count(*) FILTER (WHERE owner_id = (SELECT codehub_user_id($1))) AS of_owner,
+       EXISTS (SELECT FROM swapped WHERE own) AS has_swap
+FROM counted;
+
+-- name: count_all_running
+SELECT (SELECT count(*) FROM workspaces
+        WHERE (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING')))
+     + (SELECT count(*) FROM workspace_swaps s JOIN workspaces o ON o.id = s.sleep_id
+        WHERE NOT (o.observed_status = 'RUNNING' OR (o.health_status = 'OK' AND o.deleted_at IS NULL AND o.desired_state = 'RUNNING')));
+
+-- name: running_since
+SELECT desired_at FROM workspaces
+WHERE observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING');
+
+-- name: counted
+SELECT id FROM workspaces
+WHERE id = ANY ($1::text[])
+  AND (observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING'));
 
 -- name: running_of
 SELECT id, name FROM workspaces
@@ -261,6 +295,37 @@ WITH ended AS (DELETE FROM workspace_shares WHERE user_id = (SELECT codehub_user
 INSERT INTO workspace_history (workspace_id, at, actor, code, data)
 SELECT workspace_id, $2, codehub_actor_id($3), 'guest_deactivated', jsonb_build_object('user', codehub_user_id($1)) FROM ended;
 
+-- name: trash_all_of
+-- Also in the middle of an operation, which is carried on and looked at afterwards.
+WITH trashed AS (
+    UPDATE workspaces SET deleted_at = $2::timestamptz, updated_at = $2, attention_at = $2
+    WHERE owner_id = (SELECT codehub_user_id($1)) AND deleted_at IS NULL
+    RETURNING id, phase
+)
+INSERT INTO workspace_history (workspace_id, at, actor, code, from_state)
+SELECT id, $2, codehub_actor_id($3), 'delete_requested', phase FROM trashed;
+
+-- name: end_shares_of
+DELETE FROM workspace_shares s USING workspaces w WHERE w.id = s.workspace_id AND w.owner_id = (SELECT codehub_user_id($1));
+
+-- name: forget_shares
+-- A share is made with a name that was typed: before there was a person of that name it lets nobody in.
+DELETE FROM workspace_shares WHERE user_name = ANY ($1::text[]);
+
+-- name: named_of
+SELECT id, name FROM workspaces WHERE owner_id = $1;
+
+-- name: forget_name
+UPDATE workspaces SET name = $2 WHERE id = $1;
+
+-- name: history_mentioning
+SELECT h.id, h.data, h.actor = $1 OR w.owner_id = $1 AS about
+FROM workspace_history h JOIN workspaces w ON w.id = h.workspace_id
+WHERE h.data <> '{}' AND (h.actor = $1 OR w.owner_id = $1 OR h.data::text LIKE ANY ($2::text[]));
+
+-- name: replace_history
+UPDATE workspace_history SET data = $2 WHERE id = $1;
+
 -- name: wake_controller
 -- Sent only with a request for another state, so that the controller's own writes do not wake it.
 SELECT pg_notify('codehub_requests', '');
@@ -269,6 +334,7 @@ SELECT pg_notify('codehub_requests', '');
 -- What runs or is about to: the proxy always has these in memory, the others when a client asks for them.
 SELECT w.id, codehub_user_name(w.owner_id) AS owner, w.template, w.phase, w.operation, w.desired_state, w.address,
        w.deleted_at IS NOT NULL AS deleted, w.standby_ttl_seconds, codehub_guests(w.id, w.owner_id) AS guests,
+       codehub_teachers(w.owner_id) AS teachers,
        events_newest() AS as_of
 FROM workspaces w
 WHERE w.observed_status = 'RUNNING'
@@ -277,6 +343,7 @@ WHERE w.observed_status = 'RUNNING'
 -- name: routes_of
 SELECT w.id, codehub_user_name(w.owner_id) AS owner, w.template, w.phase, w.operation, w.desired_state, w.address,
        w.deleted_at IS NOT NULL AS deleted, w.standby_ttl_seconds, codehub_guests(w.id, w.owner_id) AS guests,
+       codehub_teachers(w.owner_id) AS teachers,
        events_newest() AS as_of
 FROM workspaces w
 WHERE w.id = ANY ($1::text[]);

@@ -25,6 +25,7 @@ class Entry:
     address: Mapping[str, Any] | None
     standby_ttl_seconds: int | None
     owner: str
+    teachers: frozenset[str] = frozenset()  # of the owner's classes
     # The outbox's position when it was read: of two readings, the one with the higher is not the older.
     as_of: int = field(default=0, compare=False)
 
@@ -40,6 +41,7 @@ def _entry(record: Mapping[str, Any]) -> Entry:
         record["address"],
         record["standby_ttl_seconds"],
         record["owner"],
+        frozenset(record["teachers"]),
         record["as_of"],
     )
 

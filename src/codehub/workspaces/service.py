@@ -17,11 +17,11 @@ from codehub.db import Connection, Database
 from codehub.errors import DeactivatedError, InvalidRequestError, NotFoundError
 from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
-from codehub.policy.model import Decision, Kind, Principal
+from codehub.policy.model import Decision, Kind, Principal, Resource
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
-from codehub.workspaces import admission, authorize, history, rules, store
-from codehub.workspaces.admission import Admitted, Refused
+from codehub.workspaces import admission, authorize, history, rules, store, swaps, visits
+from codehub.workspaces.admission import Admitted, Line, Refused
 from codehub.workspaces.errors import (
     DataLostError,
     InErrorError,
@@ -64,6 +64,7 @@ class NewWorkspace:
     standby_ttl_seconds: int | None = None
     archive_ttl_seconds: int | None = None
     owner: str | None = None  # None: of who asks
+    reservation_token: str | None = None  # a place that the owner has in the waiting room
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Filters:
     template: str | None = None
     deleted: bool = False
     name: str | None = None
+    class_id: str | None = None
 
 
 class Unset:
@@ -104,11 +106,14 @@ Which = str | Workspace  # by its id, or as it was just read: a page that shows 
 
 
 class Workspaces:
-    def __init__(self, database: Database, clock: Clock, limits: LimitsConfig, templates: Templates) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, limits: LimitsConfig, templates: Templates, line: Line
+    ) -> None:
         self._database = database
         self._clock = clock
         self._limits = limits
         self._templates = templates
+        self._line = line
 
     # --- reading
 
@@ -123,13 +128,24 @@ class Workspaces:
         return found or _missing(id_)
 
     async def page(self, caller: Principal, filters: Filters, *, after: store.After, limit: int) -> list[Workspace]:
-        """One's own; an admin sees all users'."""
+        """One's own; an admin sees all users', and a teacher those of their class's learners."""
         policy_rules.require(caller, Action.WORKSPACE_LIST)
-        owner = filters.owner if policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL) else caller.name
+        sees_others = filters.class_id or policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL)
+        owner = filters.owner if sees_others else caller.name
         async with self._database.connection() as c:
-            return await store.query(
-                c, sql.page, owner, filters.phase, filters.template, filters.deleted, *after, limit, filters.name
-            )
+            if filters.class_id:
+                await self._require_teacher(c, caller, filters.class_id)
+            narrowed = filters.phase, filters.template, filters.deleted, *after, limit, filters.name, filters.class_id
+            return await store.query(c, sql.page, owner, *narrowed)
+
+    async def _require_teacher(self, c: Connection, caller: Principal, class_id: str) -> None:
+        """Of a class that is not over; for others there is none."""
+        teaches = (
+            bool(caller.id) and await c.fetchval(sql.teaches, class_id, caller.id) and policy_rules.is_staff(caller)
+        )
+        resource = Resource(class_id, is_taught=teaches)
+        missing = f"there is no class {class_id[:63]}"
+        policy_rules.enforce(policy_rules.decide(caller, Action.CLASS_MEMBERS, resource), missing)
 
     async def history(self, caller: Principal, which: Which, *, before: int, limit: int) -> list[HistoryEntry]:
         w = await self.get(caller, which, Action.WORKSPACE_HISTORY)
@@ -170,6 +186,7 @@ class Workspaces:
             await audit.record(c, now, caller.origin, Code.WORKSPACE_DOWNLOAD, id_, **detail)
             if decision.tells_owner:
                 await store.note(c, id_, now, Change(caller.name, history.Downloaded()))
+                await visits.tell_owner(c, now, w, caller, visits.Visit.DOWNLOADED)
         return w, source
 
     async def start_position(self, w: Workspace) -> int | None:
@@ -203,10 +220,13 @@ class Workspaces:
         if for_other and (not ids.is_label(owner) or await c.fetchval(sql.owner_is_active, owner) is None):
             raise NotFoundError(policy_rules.NO_SUCH_USER)
         await self._check_count(c, counted_for or caller)
+        uses = Admitted()
         if new.desired_state is Desired.RUNNING:
             _check_owner(owner, active=await c.fetchval(sql.hold_owner, owner))
-            if isinstance(outcome := await self._admit(c, owner, id_), Refused):
+            outcome = await self._admit(c, owner, id_, new.reservation_token)
+            if isinstance(outcome, Refused):
                 return outcome
+            uses = outcome
         made = await store.update(
             c,
             sql.add,
@@ -214,16 +234,20 @@ class Workspaces:
             *(new.standby_ttl_seconds, new.archive_ttl_seconds),
         )
         assert made  # noqa: S101 (an insert that returns)
+        await self._redeem(c, uses, id_)
         created = history.Created(new.desired_state)
         await store.note(c, id_, now, Change(caller.name, created, to_state=made.phase))
         await c.execute(sql.wake_controller)
         return made
 
-    async def request(self, caller: Principal, id_: str, wanted: Desired) -> tuple[Workspace, int] | Refused:
+    async def request(
+        self, caller: Principal, id_: str, wanted: Desired, reservation_token: str | None = None
+    ) -> tuple[Workspace, int] | Refused:
         """Ask for a state. 202: it will be; 200: it is so already. The request is recorded; history has what is new."""
         async with self._database.transaction() as c:
             w, decision = await self._lock(c, caller, id_, ACTIONS[wanted])
-            return await self._set_desired(c, w, wanted, authorize.desired_by(caller, decision), caller.name)
+            by = authorize.desired_by(caller, decision)
+            return await self._set_desired(c, w, wanted, by, caller.name, reservation_token)
 
     async def wake(self, caller: Principal, id_: str, *, asked: bool = False) -> Workspace | Refused:
         """By coming to it, or because it was asked for. Of many who come at once one wakes it."""
@@ -238,8 +262,59 @@ class Workspaces:
         metrics.WAKES.inc()
         return outcome[0]
 
+    async def swap(self, caller: Principal, id_: str, sleep_id: str) -> Workspace | Refused:
+        """Put another one of the same owner to sleep, and start this one in its place: no other gets it in between.
+
+        It starts when the other one no longer counts as running; until then nothing is asked of it.
+        """
+        async with self._database.transaction() as c:
+            asked = {id_: Action.WORKSPACE_START, sleep_id: Action.WORKSPACE_SLEEP}
+            locked = {each: await self._lock(c, caller, each, asked[each]) for each in sorted(asked)}
+            (w, decision), (other, _) = locked[id_], locked[sleep_id]
+            if len(locked) < 2 or len({w.owner, other.owner}) > 1:
+                raise InvalidRequestError("must be another workspace of the same owner", field="instead_of")
+            by = authorize.desired_by(caller, decision)
+            if rules.counts_as_running(w) or not rules.counts_as_running(other):
+                outcome = await self._set_desired(c, w, Desired.RUNNING, by, caller.name)
+                return outcome if isinstance(outcome, Refused) else outcome[0]
+            return await self._swap(c, w, other, by, caller.name)
+
+    async def _swap(
+        self, c: Connection, w: Workspace, other: Workspace, by: DesiredBy, actor: str
+    ) -> Workspace | Refused:
+        if code := rules.verdict(w, Desired.RUNNING).code:
+            raise REFUSALS[code](_refusal(w, code))
+        _check_owner(w.owner, active=await c.fetchval(sql.owner_is_active, w.owner))
+        if isinstance(outcome := await admission.admit_swap(c, self._limits, w.owner, w.id), Refused):
+            return outcome
+        now = self._clock.now()
+        slept = await self._set_desired(c, other, Desired.STANDBY, by, actor)
+        await swaps.begin(c, w.id, other.id, w.owner, by, actor, now)
+        await store.note(c, w.id, now, Change(actor, history.SwapRequested(other.name)))
+        if not isinstance(slept, Refused) and rules.counts_as_running(slept[0]):
+            return w
+        started = await self._set_desired(c, w, Desired.RUNNING, by, actor)  # it had not begun to run yet
+        return started if isinstance(started, Refused) else started[0]
+
+    async def swap_of(self, id_: str) -> swaps.Swap | None:
+        """The swap by which it is to start, while it waits for the other one."""
+        async with self._database.connection() as c:
+            found = await swaps.find(c, id_)
+        return found if found and found.waits else None
+
+    async def swap_failed_lately(self, id_: str) -> bool:
+        async with self._database.connection() as c:
+            since = self._clock.now() - swaps.PATIENCE
+            return bool(await c.fetchval(swaps.sql.expired_lately, id_, since))
+
     async def _set_desired(
-        self, c: Connection, w: Workspace, wanted: Desired, by: DesiredBy, actor: str
+        self,
+        c: Connection,
+        w: Workspace,
+        wanted: Desired,
+        by: DesiredBy,
+        actor: str,
+        reservation_token: str | None = None,
     ) -> tuple[Workspace, int] | Refused:
         now = self._clock.now()
         judged = rules.verdict(w, wanted)
@@ -247,9 +322,14 @@ class Workspaces:
             raise REFUSALS[judged.code](_refusal(w, judged.code))
         if wanted is Desired.RUNNING:
             _check_owner(w.owner, active=await c.fetchval(sql.owner_is_active, w.owner))
-        counts = wanted is Desired.RUNNING and not rules.counts_as_running(w)
-        if counts and isinstance(outcome := await self._admit(c, w.owner, w.id), Refused):
-            return outcome
+            swap = await swaps.find(c, w.id)
+            if swap and swap.waits:
+                return w, 202  # it starts by itself
+            outcome = await self._admit_start(c, w, reservation_token)
+            if isinstance(outcome, Refused):
+                return outcome
+            await self._redeem(c, outcome, w.id)
+            await swaps.end(c, w.id)
         changed = await store.update(c, sql.set_desired, w.id, wanted, by, now)
         assert changed  # noqa: S101 (the row is locked)
         if wanted is not w.desired_state:
@@ -322,9 +402,10 @@ class Workspaces:
             if lost and not accept_loss:
                 point = await store.find_point(c, id_, w.archive_key)
                 raise DataLostError(_loss(w, point, now), archive_key=w.archive_key)
-            counts = w.desired_state is Desired.RUNNING
-            if counts and isinstance(outcome := await self._admit(c, w.owner, id_), Refused):
+            outcome = await self._admit(c, w.owner, id_) if w.desired_state is Desired.RUNNING else Admitted()
+            if isinstance(outcome, Refused):
                 return outcome
+            await self._redeem(c, outcome, id_)
             changed = await store.update(c, sql.mark_recovered, id_, now, w.archive_key)
             assert changed  # noqa: S101 (the row is locked)
             await store.note(c, id_, now, Change(caller.name, history.RecoverRequested(), w.phase, changed.phase))
@@ -342,9 +423,10 @@ class Workspaces:
             if point is None and archive_key != w.archive_key:
                 raise NotFoundError(f"this workspace has no restore point {archive_key[:200]}")
             wanted = rules.desired_after_restore(w)
-            counts = wanted is Desired.RUNNING and not rules.counts_as_running(w)
-            if counts and isinstance(outcome := await self._admit(c, w.owner, id_), Refused):
+            outcome = await self._admit_start(c, w) if wanted is Desired.RUNNING else Admitted()
+            if isinstance(outcome, Refused):
                 return outcome
+            await self._redeem(c, outcome, id_)
             by = authorize.desired_by(caller, decision)
             changed = await store.update(c, store.points.request_restore, id_, archive_key, wanted, by, now)
             assert changed  # noqa: S101 (the row is locked)
@@ -374,8 +456,26 @@ class Workspaces:
             hint = f"{caller.name} has {kept} workspaces, {in_trash} of them in the trash; {most} is the most"
             raise WorkspaceLimitError(f"{hint}: delete some for good first", workspaces=kept, in_trash=in_trash)
 
-    async def _admit(self, c: Connection, owner: str, besides: str) -> Admitted | Refused:
-        return await admission.admit(c, self._limits, owner, besides)
+    async def expected(self, caller: Principal, besides: str) -> Admitted | Refused:
+        """Would one more of the caller's be started now, besides this one? Nothing is promised by it."""
+        async with self._database.connection() as c:
+            return await admission.expected(c, self._limits, self._line, caller.name, besides)
+
+    async def _admit(
+        self, c: Connection, owner: str, besides: str, reservation_token: str | None = None
+    ) -> Admitted | Refused:
+        return await admission.admit(c, self._limits, self._line, owner, besides, reservation_token)
+
+    async def _admit_start(self, c: Connection, w: Workspace, token: str | None = None) -> Admitted | Refused:
+        """One that counts already needs no place; with a token, it holds the one that it stands for from now on."""
+        if not rules.counts_as_running(w):
+            return await self._admit(c, w.owner, w.id, token)
+        named = await self._line.named(c, w.owner, token) if token is not None else None
+        return Admitted((named,) if named and not named.lifts_limit else ())
+
+    async def _redeem(self, c: Connection, outcome: Admitted, id_: str) -> None:
+        for reservation in outcome.uses:
+            await self._line.redeem(c, reservation, id_)
 
 
 def _check_name(name: str) -> None:
