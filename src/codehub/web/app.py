@@ -11,17 +11,55 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from codehub import __version__
 from codehub.activity import api as activity_api
+from codehub.assignments import api as assignments_api
+from codehub.assignments import progress_api
 from codehub.audit import api as audit_api
 from codehub.auth import api as auth_api
+from codehub.auth import passwords_api
+from codehub.classes import api as classes_api
+from codehub.classes import invitations_api, people_api, roster
 from codehub.coordinator import api as coordinator_api
 from codehub.courses import api as courses_api
 from codehub.gate import hosts
 from codehub.http import problems, provide
+from codehub.openid import api as openid_api
+from codehub.passkeys import api as passkeys_api
 from codehub.sessions import api as sessions_api
 from codehub.sessions import practice_api, runs_api, schema_api, state
 from codehub.settings import Settings
 from codehub.templates import api as templates_api
-from codehub.web import dashboard, entry, handover, health, learning, live, login, pages, player, rendering
+from codehub.waiting_room import api as waiting_room_api
+from codehub.waiting_room import events_api
+from codehub.web import (
+    account,
+    account_devices,
+    account_passkeys,
+    account_password,
+    account_profile,
+    account_tokens,
+    board,
+    class_people,
+    classes,
+    dashboard,
+    entry,
+    handover,
+    health,
+    join,
+    learning,
+    lines,
+    live,
+    login,
+    pages,
+    people,
+    player,
+    player_help,
+    player_line,
+    provider_login,
+    rendering,
+    sign_in,
+    sign_in_passkey,
+    waiting,
+)
 from codehub.web.middleware import BodyLimit, HeadAsGet, OwnHosts, RequestContext, SameOriginWrites
 from codehub.web.services import Services
 from codehub.workspaces import api as workspaces_api
@@ -31,6 +69,7 @@ ABOUT = "Self-hosted coding labs. Log in with a cookie, or send `Authorization: 
 TAGS = [
     {"name": "workspaces"},
     {"name": "learning"},
+    {"name": "queue"},
     {"name": "people"},
     {"name": "operations"},
     {"name": "health"},
@@ -48,14 +87,42 @@ ROUTERS = (
     runs_api.router,
     practice_api.router,
     courses_api.router,
+    assignments_api.router,
+    progress_api.router,
+    waiting_room_api.router,
+    events_api.router,
     auth_api.router,
+    passwords_api.router,
+    classes_api.router,
+    openid_api.router,
+    invitations_api.router,
+    passkeys_api.router,
+    people_api.router,
     audit_api.router,
     coordinator_api.router,
     pages.router,
     login.router,
+    sign_in.router,
+    account_password.router,
+    sign_in_passkey.router,
+    account_profile.router,
+    account_devices.router,
+    account_passkeys.router,
+    account_tokens.router,
+    provider_login.router,  # before the dashboard's, as the next
+    people.router,
+    account.router,  # before the dashboard's, whose forms are `/do/{id}/{verb}`
     dashboard.router,
     learning.router,
     player.router,
+    player_line.router,
+    player_help.router,
+    board.router,
+    waiting.router,
+    lines.router,
+    class_people.router,
+    classes.router,
+    join.router,
     handover.router,
     entry.router,
 )
@@ -97,7 +164,13 @@ def _larger_bodies(settings: Settings) -> dict[str, int]:
     """What carries texts: what is learnt, and what a learner's page saves."""
     written = settings.sessions.max_plan_bytes
     saved = max(settings.server.max_body_bytes, 4 * state.MOST_BYTES)  # as JSON with every character escaped
-    return {"/api/v1/plans": written, "/api/v1/courses": written, "/api/v1/runs/": saved}
+    return {
+        "/api/v1/classes/": roster.MOST_BYTES,
+        "/classes/": class_people.LARGEST_LIST,
+        "/api/v1/plans": written,
+        "/api/v1/courses": written,
+        "/api/v1/runs/": saved,
+    }
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
@@ -120,8 +193,10 @@ def _tidy_schemas(schemas: dict[str, Any]) -> None:
     """Our problems instead of the framework's."""
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    schemas["Problem"] = problems.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(schemas["Problem"].pop("$defs", {}))
+    for model in (problems.Problem, problems.ErrorObject):
+        described = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(described.pop("$defs", {}))
+        schemas[model.__name__] = described
 
 
 def _name_pages(schema: dict[str, Any]) -> dict[str, Any]:
@@ -147,11 +222,13 @@ def _tidy_operation(path: str, method: str, operation: dict[str, Any]) -> None:
     if operation["responses"].get("422", {}).get("description") == "Validation Error":  # the framework's
         operation["responses"].pop("422")
     if path.startswith("/api/") and method != "get":
-        operation["responses"] |= {str(s): r for s, r in problems.documented(429).items()}  # so many in a minute
+        objects = path.startswith(problems.ERROR_OBJECTS_BELOW)
+        too_many = (problems.documented_objects if objects else problems.documented)(429)
+        operation["responses"] |= {str(s): r for s, r in too_many.items()}  # so many in a minute
     operation["summary"] = operation["summary"].capitalize() if operation["summary"].istitle() else operation["summary"]
     operation["responses"] = dict(sorted(operation["responses"].items()))
     for status, response in operation["responses"].items():
         if response["description"] == "Successful Response":
             response["description"] = HTTPStatus(int(status)).phrase
     if path.startswith("/api/"):
-        operation["security"] = [{"bearer": []}]
+        operation.setdefault("security", [{"bearer": []}])

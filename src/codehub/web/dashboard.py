@@ -5,25 +5,26 @@ the back button. What was refused is told by the address (`?at=…&problem=…`)
 `static/codehub.js` sends the same forms, and puts what changed of the same pages into the one that is open.
 """
 
-import contextlib
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
-from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from codehub import ids, names
-from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError
+from codehub import names
+from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError, UnavailableError
 from codehub.http.access import spend_creation
 from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.web import dashboard_view, learning_view
-from codehub.web.forms import Form, Posted, back
+from codehub.waiting_room.model import LAB
+from codehub.web import dashboard_view, learning_view, once
+from codehub.web.forms import Form, Posted, back, code_of
 from codehub.web.page_access import may
+from codehub.web.player_line_view import PATIENCE_SECONDS
 from codehub.web.rendering import render
 from codehub.web.services import Services, services_of
 from codehub.workspaces import rules
@@ -37,7 +38,6 @@ BUSY_SECONDS, PAUSE_SECONDS = 8.0, 0.25  # how long a request waits for the oper
 KEEP_AWAKE_FOR = timedelta(hours=1)  # by one click
 LOG_BYTES = 65536
 NAME_LENGTH = 100
-ONCE_SECONDS = 3600  # how long a form that was sent is remembered
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
@@ -50,20 +50,37 @@ async def show(request: Request, caller: Principal) -> Response:
     board = await reader.board(everybody="everybody" in query, cursor=query.get("cursor"))
     learner = learning_view.Reader(request, caller)
     is_new = not board.cards and not board.everybody
+    going_on = None if board.everybody else await learner.going_on()
     return render(
         request,
         "dashboard.html",
         caller=caller,
         board=board,
         sees_all=policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL),
+        runs_lines=policy_rules.allows(caller, Action.EVENT_CREATE),
         kinds=reader.kinds(),
         name=query.get("name") or reader.new_name(board.cards),
         chosen=query.get("template"),
-        once=ids.new(),
+        once=once.number(),
+        going_on=going_on,
+        of_classes=[] if board.everybody else await learner.of_classes(going_on),
         courses=await learner.offered() if is_new else [],
         today=learner.today.isoformat(),
         then="everybody" if board.everybody else "",
+        has_way_in=caller.session_id is None or await services_of(request).people.has_way_in(caller),
+        waits=not board.everybody and await _waits(services_of(request), caller),
     )
+
+
+async def _waits(services: Services, caller: Principal) -> bool:
+    """Is this person in line for a place, whichever tab or device they joined it with? The page waits only a little."""
+    if not services.settings.limits.max_running_global:
+        return False
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return bool(await services.waiting_room.waiting(LAB, [caller.id]))
+    except (UnavailableError, TimeoutError):
+        return False
 
 
 @router.get("/workspaces/{id}")
@@ -98,35 +115,19 @@ async def create(
     request: Request, caller: Annotated[Principal, may(Action.WORKSPACE_CREATE)], form: Posted
 ) -> Response:
     """And open it. What was typed comes back when it is refused."""
-    services = services_of(request)
-    key = f"codehub:form:{caller.name}:{form.get('once', '')[:64]}"
-    if (before := await _sent_before(services, key)) is not None:
+    services, sent = services_of(request), once.Once(services_of(request), caller, form)
+    if before := await sent.led_to("/"):  # where the workspace appears
         return RedirectResponse(before, 303)
     try:
         new = NewWorkspace(_name(form), form.get("template", ""))
         await spend_creation(request, caller, "workspace")
         made = admitted(await services.workspaces.create(caller, new))
     except CodeHubError as e:
+        await sent.failed()
         typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
         return back("/", problem=_code(e), **typed)
-    with contextlib.suppress(RedisError, OSError):
-        await services.redis.set(key, f"/w/{made.id}/", ex=ONCE_SECONDS)
+    await sent.leads_to(f"/w/{made.id}/")
     return RedirectResponse(f"/w/{made.id}/", 303)
-
-
-async def _sent_before(services: Services, key: str) -> str | None:
-    """Where a form led that was sent before, by a double click: every form shown has a number of its own.
-
-    While the first is still at work it is the dashboard, where the workspace appears. Without Redis each is the first.
-    """
-    if key.endswith(":"):
-        return None
-    try:
-        first = await services.redis.set(key, "/", nx=True, ex=ONCE_SECONDS)
-        before: Any = None if first else await services.redis.get(key) or b"/"
-        return before.decode() if before else None
-    except (RedisError, OSError):
-        return None
 
 
 @router.post("/do/{id}/{verb}")
@@ -171,7 +172,7 @@ def _code(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
     fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY"}
-    return fields.get(errors[0]["field"], error.code)
+    return fields.get(errors[0]["field"], code_of(error))
 
 
 def _name(form: Form) -> str:
@@ -189,6 +190,10 @@ DONE = {"delete": "deleted", "undelete": "undone", "rename": "renamed"}
 
 def _request(wanted: Desired) -> Act:
     return lambda services, caller, id_, _: services.workspaces.request(caller, id_, wanted)
+
+
+async def _swap(services: Services, caller: Principal, id_: str, form: Form) -> Any:
+    return await services.workspaces.swap(caller, id_, form.get("instead_of", ""))
 
 
 async def _keep_awake(services: Services, caller: Principal, id_: str, _form: Form) -> None:
@@ -238,6 +243,7 @@ async def _share(services: Services, caller: Principal, id_: str, form: Form) ->
 
 VERBS: Mapping[str, tuple[Action, Act]] = {
     "start": (Action.WORKSPACE_START, _request(Desired.RUNNING)),
+    "swap": (Action.WORKSPACE_START, _swap),
     "stop": (Action.WORKSPACE_SLEEP, _request(Desired.STANDBY)),
     "archive": (Action.WORKSPACE_ARCHIVE, _request(Desired.ARCHIVED)),
     "keep_awake": (Action.WORKSPACE_KEEP_AWAKE, _keep_awake),

@@ -4,8 +4,8 @@ Reads through the services and words it with `presentation`; `dashboard` hands t
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from starlette.requests import Request
@@ -19,9 +19,12 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Relation, Resource
 from codehub.templates.model import Template
 from codehub.web import history_view, presentation
+from codehub.web.forms import NO_PLACE
 from codehub.web.rendering import locale_for
 from codehub.web.services import services_of
-from codehub.workspaces.model import RestorePoint, Workspace
+from codehub.workspaces import rules
+from codehub.workspaces.errors import RunningLimitError
+from codehub.workspaces.model import Desired, RestorePoint, Workspace
 from codehub.workspaces.service import Filters
 from codehub.workspaces.sharing import Share
 
@@ -29,7 +32,17 @@ MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES, PAGE = 100, 30, 20, 48
 HISTORY_LINES, POINTS, SHARES = 40, 20, 200
 ABOUT = {"jupyterlab": "kind_jupyterlab", "code-server": "kind_code_server", "terminal": "kind_terminal"}
 BEGINNING = paging.place(None)
+RUNNING_LIMIT = RunningLimitError.code
 CURSOR = re.compile(r"[0-9]{1,17}\.[a-z0-9-]{1,63}")
+
+
+VERBS = {  # of a card's menu
+    "start": Action.WORKSPACE_START,
+    "stop": Action.WORKSPACE_SLEEP,
+    "archive": Action.WORKSPACE_ARCHIVE,
+    "delete": Action.WORKSPACE_DELETE,
+    "undelete": Action.WORKSPACE_DELETE,
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,10 @@ class Card:
     download: bool
     owner: str | None  # said when it is another person's
     enters: bool  # also then
+    changes: bool  # may rename and share it, too
     problem: str | None  # what was just refused
+    waits: bool  # for want of a place: there is a line to wait in
+    swaps: Sequence[Workspace] = ()  # those that can make room for it, where no more may run
 
 
 @dataclass(frozen=True)
@@ -67,6 +83,7 @@ class Board:
     trash: Sequence[Card]
     undo: Card | None  # what was just deleted
     problem: str | None  # what was refused, when it is about none of the cards
+    waits: bool  # for want of a place
     everybody: bool
     cursor: str | None
 
@@ -78,6 +95,7 @@ class Detail:
     card: Card
     trouble: presentation.Trouble | None
     shares: Sequence[Share]
+    called: Mapping[str, str]  # its owner and those it is shared with, as people read it
     points: Sequence[RestorePoint]
     history: Sequence[history_view.Line]
     size: str | None
@@ -102,12 +120,21 @@ class Reader:
         limit = PAGE if everybody else MINE_AT_MOST
         more = paging.at(found[limit - 1].created_at, found[limit - 1].id) if len(found) > limit else None
         cards = [await self._placed(w) for w in found[:limit]]
+        cards = cards if everybody else self._with_swaps(cards)
         guest = await self.services.sharing.shared_with(self.caller, after=BEGINNING, limit=MINE_AT_MOST)
         shared = [] if everybody else [self.card(w) for w in guest]
         trash = [] if everybody else await self._trash()
+        cards, shared = await self._called(cards), await self._called(shared)
         undo = next((card for card in trash if card.w.id == self._at and self._done == "deleted"), None)
         said = any(card.problem for card in (*cards, *shared, *trash))
-        return Board(cards, shared, trash, undo, None if said else self.problem(), everybody, more)
+        return Board(
+            cards, shared, trash, undo, None if said else self.problem(), self.waits and not said, everybody, more
+        )
+
+    async def _called(self, cards: Sequence[Card]) -> list[Card]:
+        """Other people's by what they are called."""
+        called = await self.services.people.called({card.owner for card in cards if card.owner})
+        return [replace(card, owner=called[card.owner]) if card.owner else card for card in cards]
 
     async def _workspaces(self, *, everybody: bool, cursor: str | None) -> list[Workspace]:
         owner, limit = (None, PAGE) if everybody else (self.caller.name, MINE_AT_MOST)
@@ -137,6 +164,10 @@ class Reader:
     def _is_mine(self, w: Workspace) -> bool:
         return Relation.OWNER in policy.relations_to(self.caller, self._resource(w))
 
+    def _may(self, action: Action, w: Workspace) -> bool:
+        """What a page offers. A guest's card has its own buttons, so that guests need not be known here."""
+        return policy.allows(self.caller, action, self._resource(w))
+
     def card(self, w: Workspace, position: int | None = None) -> Card:
         template = self.services.templates.find(w.template)
         badge, bar = presentation.badge(w), presentation.progress(w)
@@ -152,12 +183,31 @@ class Reader:
             kind=template.title if template else w.template,
             mark=template.activity_profile if template else "plain",
             primary=presentation.primary(w),
-            menu=presentation.menu(w),
-            download=presentation.has_files(w),
+            menu=tuple(verb for verb in presentation.menu(w) if self._may(VERBS[verb], w)),
+            download=presentation.has_files(w) and self._may(Action.WORKSPACE_DOWNLOAD, w),
             owner=None if self._is_mine(w) else w.owner,
-            enters=policy.allows(self.caller, Action.WORKSPACE_ENTER, self._resource(w)),
+            enters=self._may(Action.WORKSPACE_ENTER, w),
+            changes=self._may(Action.WORKSPACE_CHANGE, w),
             problem=self.problem() if w.id == self._at else None,
+            waits=self.waits and w.id == self._at,
         )
+
+    @property
+    def waits(self) -> bool:
+        return self._problem == NO_PLACE
+
+    def _with_swaps(self, cards: list[Card]) -> list[Card]:
+        """One's own: where no more may run, another one that runs can be put to sleep for it."""
+        limits = self._problem in {RUNNING_LIMIT, NO_PLACE}
+        refused = next((card for card in cards if card.problem and limits), None)
+        if refused is None or rules.counts_as_running(refused.w):
+            return cards
+        mine = [c.w for c in cards if rules.counts_as_running(c.w)]
+        awake = [w for w in mine if w.desired_state is Desired.RUNNING]
+        most = self.services.settings.limits.max_running_per_user
+        text = self.locale.say("swap_all" if refused.waits else "swap_mine", n=len(mine), limit=most)
+        said = replace(refused, problem=text if awake else refused.problem, swaps=awake)
+        return [said if card is refused else card for card in cards]
 
     def problem(self) -> str | None:
         """What was refused, in words. The address only names a code: a link cannot make our page say anything else."""
@@ -190,15 +240,24 @@ class Reader:
         services, caller = self.services, self.caller
         w = await services.workspaces.get(caller, id_, Action.WORKSPACE_HISTORY)
         keep = services.settings.archives.restore_points
-        points = await services.workspaces.restore_points(caller, w, keep=keep, before=None, limit=POINTS)
+        may_change = self._may(Action.WORKSPACE_CHANGE, w)  # else neither shares nor restore points are theirs to see
+        points = (
+            await services.workspaces.restore_points(caller, w, keep=keep, before=None, limit=POINTS)
+            if may_change
+            else []
+        )
         history = await services.workspaces.history(caller, w, before=2**62, limit=HISTORY_LINES)
         wrong = presentation.badge(w) is presentation.Badge.WRONG
+        shares = await services.sharing.shares(caller, w, after="", limit=SHARES) if may_change else []
+        named = {w.owner, *(share.user_name for share in shares), *history_view.named(history)}
+        called = await services.people.called(named)
         return Detail(
-            card=await self._placed(w),
+            card=(await self._called([await self._placed(w)]))[0],
             trouble=presentation.trouble(w, self.locale) if wrong else None,
-            shares=await services.sharing.shares(caller, w, after="", limit=SHARES),
+            shares=shares,
+            called=called,
             points=points,
-            history=history_view.lines(history, self.locale, self.now),
+            history=history_view.lines(history, self.locale, self.now, called),
             size=None if w.disk_bytes is None else self.locale.size(w.disk_bytes),
             seen=await self._seen(w),
         )

@@ -96,11 +96,12 @@ async def _show(request: Request, id_: str, principal: Principal) -> Response:
     if not request.state.head and not rules.looks_ahead(request.headers):
         outcome = await services.access.wake(principal, visit)
     if isinstance(outcome, Refused):
-        return _over_limit(request, visit, outcome)
+        return await _over_limit(request, visit, outcome)
     w, may = outcome, policy.allows(principal, Action.WORKSPACE_START, visit.resource)
     if w.phase is Phase.ERROR:
         return pages.went_wrong(request, w, home_url=home_url, mine=may)
-    if w.desired_state is not Desired.RUNNING and w.operation not in MOVING:
+    swap = await services.workspaces.swap_of(id_) if w.desired_state is not Desired.RUNNING else None
+    if swap is None and w.desired_state is not Desired.RUNNING and w.operation not in MOVING:
         if w.phase is Phase.ARCHIVED:
             return pages.restore_needed(request, w, home_url=home_url, mine=may)
         if w.phase is Phase.PENDING:
@@ -108,7 +109,7 @@ async def _show(request: Request, id_: str, principal: Principal) -> Response:
     usual = await services.access.usual_seconds(id_)
     position = await services.workspaces.start_position(w)
     now = services.clock.now()
-    return pages.waking(request, w, now=now, usual_seconds=usual, position=position, home_url=home_url)
+    return pages.waking(request, w, now=now, usual_seconds=usual, position=position, home_url=home_url, swap=swap)
 
 
 @router.post("/_codehub/understood/{id}", dependencies=[names(Action.WORKSPACE_ENTER)])
@@ -127,10 +128,12 @@ async def status(request: Request, id: str) -> dict[str, Any]:  # noqa: A002
     """For the wake page's script."""
     services = services_of(request)
     w = (await services.access.visit(await _visitor(request, id), id)).workspace
+    swap = await services.workspaces.swap_of(id) if w.desired_state is not Desired.RUNNING else None
     return {
         "phase": w.phase,
         "operation": w.operation,
         "desired_state": w.desired_state,
+        "swapping": swap is not None,
         "progress": w.progress,
         "error": (w.error_info or {}).get("reason"),
         "ready": w.phase is Phase.RUNNING and w.operation is not Operation.STOPPING,
@@ -153,7 +156,7 @@ async def act(request: Request, id: str) -> Response:  # noqa: A002
         if action == "stop":
             return back
         outcome: Any = await services.access.wake(principal, visit, asked=True)
-        return _over_limit(request, visit, outcome) if isinstance(outcome, Refused) else back
+        return await _over_limit(request, visit, outcome) if isinstance(outcome, Refused) else back
     await spend_change(request, principal)
     try:
         if action == "recover":
@@ -165,12 +168,13 @@ async def act(request: Request, id: str) -> Response:  # noqa: A002
         if e.status >= 500:
             raise
         return back  # that page says how it stands
-    return _over_limit(request, visit, outcome) if isinstance(outcome, Refused) else back
+    return await _over_limit(request, visit, outcome) if isinstance(outcome, Refused) else back
 
 
-def _over_limit(request: Request, visit: Visit, refused: Refused) -> Response:
-    mine = visit.decision.relation is Relation.OWNER
-    return pages.over_limit(request, visit.workspace, refused, home_url=_home(request), mine=mine)
+async def _over_limit(request: Request, visit: Visit, refused: Refused) -> Response:
+    w, mine = visit.workspace, visit.decision.relation is Relation.OWNER
+    failed = mine and await services_of(request).workspaces.swap_failed_lately(w.id)
+    return pages.over_limit(request, w, refused, home_url=_home(request), mine=mine, swap_failed=failed)
 
 
 async def _visitor(request: Request, id_: str) -> Principal:

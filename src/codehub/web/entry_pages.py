@@ -13,8 +13,11 @@ from starlette.responses import Response
 
 from codehub.web import presentation
 from codehub.web.rendering import locale_for, render
+from codehub.web.services import services_of
+from codehub.web.waiting_tickets import WaitTickets
 from codehub.workspaces.admission import OwnLimit, Refused
 from codehub.workspaces.model import Operation, Phase, Workspace
+from codehub.workspaces.swaps import Swap
 
 RELOAD_SECONDS = 2  # without JavaScript
 SLOW_AT_LEAST, SLOW_FACTOR = 30.0, 3.0  # seconds; times what is usual: from then on it is said
@@ -29,9 +32,13 @@ def waking(
     usual_seconds: float | None,
     position: int | None,
     home_url: str,
+    swap: Swap | None = None,
 ) -> Response:
-    """It is on its way, or falls asleep and is woken right after; the page enters by itself."""
-    elapsed = max(0.0, (now - w.desired_at).total_seconds())
+    """It is on its way, or falls asleep and is woken right after; the page enters by itself.
+
+    `swap`: it starts when another one sleeps.
+    """
+    elapsed = max(0.0, (now - (swap.created_at if swap else w.desired_at)).total_seconds())
     slow_after = max(SLOW_AT_LEAST, SLOW_FACTOR * (usual_seconds or 0.0))
     done, total = presentation.progress(w)
     copying = w.operation in {Operation.RESTORING, Operation.ARCHIVING}  # takes as long as there are files
@@ -48,6 +55,7 @@ def waking(
         slow=elapsed > slow_after and not copying,
         slow_after=slow_after,
         position=position,
+        swap=swap,
         done_mb=done // MB,
         total_mb=total // MB,
         reload_seconds=RELOAD_SECONDS,
@@ -86,11 +94,17 @@ def went_wrong(request: Request, w: Workspace, *, home_url: str, mine: bool = Tr
     )
 
 
-def over_limit(request: Request, w: Workspace, refused: Refused, *, home_url: str, mine: bool) -> Response:
-    """What runs is put to sleep on the dashboard: this page's origin has no rights over it. Guests do not see it."""
+def over_limit(
+    request: Request, w: Workspace, refused: Refused, *, home_url: str, mine: bool, swap_failed: bool = False
+) -> Response:
+    """What runs is put to sleep on the dashboard: this page's origin has no rights over it. Guests do not see it.
+
+    `swap_failed`: one was to be put to sleep for it a moment ago, and did not sleep in time.
+    """
     running = [other for other in refused.running if mine and other.id != w.id]
     own = isinstance(refused, OwnLimit)
     kind = ("mine" if mine else "theirs") if own else "all"
+    wait_url = _wait_url(request, w, home_url) if mine and not own else None
     return render(
         request,
         "entry_limit.html",
@@ -100,8 +114,17 @@ def over_limit(request: Request, w: Workspace, refused: Refused, *, home_url: st
         kind=kind,
         limit=refused.limit,
         running=running,
+        wait_url=wait_url,
+        swap_failed=swap_failed,
         here=_here(request),
     )
+
+
+def _wait_url(request: Request, w: Workspace, home_url: str) -> str:
+    """Into the line, by one click, for exactly this workspace."""
+    services = services_of(request)
+    tickets = WaitTickets(services.settings.auth.secret_key or "", services.clock)
+    return home_url.rstrip("/") + tickets.link(w.owner, w.id)
 
 
 def not_found(request: Request, *, home_url: str) -> Response:

@@ -24,6 +24,10 @@ from codehub.web.services import Services, services_of
 
 router = APIRouter(include_in_schema=False)
 NEXT = re.compile(r"/w/[a-z0-9-]{1,63}(/[\x21-\x7e]*)?")
+# Pages of ours that a login leads back to, by name: whatever else an address is, it leads nowhere.
+PAGES = re.compile(
+    r"/(?:learn|lines|classes|account|people|join/[A-Z]{6}|classes/[a-z0-9-]{1,63}(?:/[a-z]{1,20})?|(?:wait|lines)/[A-Za-z0-9_-]{1,64}|(?:courses|plans|sessions|workspaces)/[a-z0-9-]{1,63}(?:/log)?)(?:\?[\x21-\x7e]{0,1500})?"
+)
 NEXT_COOKIE = "codehub-next"  # where a person wanted to go who has to log in first
 NEXT_SECONDS = 3600
 
@@ -67,6 +71,7 @@ async def pass_holder(request: Request, id_: str) -> Principal | None:
     services = services_of(request)
     name = passes.cookie_name(services.settings, isolated=services.origins.isolated)
     found = await services.access.pass_holder(request.cookies.get(name, ""), id_)
+    request.state.reader = found
     return found and replace(found, request_id=request.state.request_id, address=request.state.address)
 
 
@@ -97,13 +102,37 @@ def to_login(request: Request, next_: str) -> Response:
     return response
 
 
+def to_page_after_login(request: Request, path: str) -> Response:
+    """To the front page, which says how to log in; then to one of our pages."""
+    response = go("/")
+    if PAGES.fullmatch(path):
+        _set_cookie(request, response, f"{NEXT_COOKIE}={quote(path)}", NEXT_SECONDS, "/")
+    return response
+
+
+def page_wanted(request: Request) -> str | None:
+    """The cookie that remembers the page that was asked for until they have logged in; None: it is none to return to.
+
+    Our script asks for its page again and again, also after a logout: what the next person at this computer wants is
+    not said by that.
+    """
+    path = wanted(request)
+    if request.method not in {"GET", "HEAD"} or "x-requested-with" in request.headers or not PAGES.fullmatch(path):
+        return None
+    return _cookie(request, f"{NEXT_COOKIE}={quote(path)}", NEXT_SECONDS, "/")
+
+
 def after_login(request: Request) -> Response:
     """To where they wanted to go before they had to log in."""
     next_ = unquote(request.cookies.get(NEXT_COOKIE, ""))
-    response = go(next_ if NEXT.fullmatch(next_) else "/")
+    response = go(next_ if NEXT.fullmatch(next_) or PAGES.fullmatch(next_) else "/")
+    forget_next(request, response)
+    return response
+
+
+def forget_next(request: Request, response: Response) -> None:
     if NEXT_COOKIE in request.cookies:
         _set_cookie(request, response, f"{NEXT_COOKIE}=", 0, "/")
-    return response
 
 
 def begin_url(next_: str, came_from: str = "") -> str:
@@ -173,5 +202,9 @@ def _here(request: Request) -> str:
 
 
 def _set_cookie(request: Request, response: Response, pair: str, age: int, path: str) -> None:
+    response.headers.append("set-cookie", _cookie(request, pair, age, path))
+
+
+def _cookie(request: Request, pair: str, age: int, path: str) -> str:
     secure = "; Secure" if services_of(request).settings.secure else ""
-    response.headers.append("set-cookie", f"{pair}; Path={path}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}")
+    return f"{pair}; Path={path}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}"

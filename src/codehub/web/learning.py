@@ -3,6 +3,7 @@
 A session's own page is `player`'s. Forms are ordinary POSTs answered by 303, as on the dashboard.
 """
 
+from collections.abc import Awaitable
 from datetime import date
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from codehub.courses.service import Outline
 from codehub.errors import CodeHubError, InvalidRequestError
 from codehub.http.access import spend_creation
 from codehub.policy.actions import Action
@@ -28,13 +30,15 @@ router = APIRouter(include_in_schema=False)
 async def show(request: Request, caller: Annotated[Principal, may(Action.PLAN_LIST)]) -> Response:
     reader = learning_view.Reader(request, caller)
     plans, finished = await reader.plans()
+    courses = await reader.courses(plans)
     return render(
         request,
         "learn.html",
         caller=caller,
         plans=plans,
         finished=finished,
-        courses=await reader.courses(plans),
+        courses=[card for card in courses if card.course.withdrawn_at is None],
+        withdrawn=[card for card in courses if card.course.withdrawn_at is not None],
         today=reader.today.isoformat(),
         problem=problem_of(request, request.query_params.get("problem")),
         at=request.query_params.get("at"),
@@ -71,6 +75,32 @@ async def take_up(
         errors = e.extra.get("errors") or [{"field": ""}]
         return back("/learn", at=id, problem="STARTS_ON" if errors[0]["field"] == "starts_on" else e.code)
     return back(f"/plans/{plan.id}")
+
+
+@router.post("/do/courses/{id}/withdraw")
+async def withdraw(
+    request: Request,
+    caller: Annotated[Principal, may(Action.COURSE_WITHDRAW)],
+    id: str,  # noqa: A002
+) -> Response:
+    return await _set_offered(id, services_of(request).courses.withdraw(caller, id))
+
+
+@router.post("/do/courses/{id}/offer")
+async def offer(
+    request: Request,
+    caller: Annotated[Principal, may(Action.COURSE_WITHDRAW)],
+    id: str,  # noqa: A002
+) -> Response:
+    return await _set_offered(id, services_of(request).courses.offer(caller, id))
+
+
+async def _set_offered(id_: str, change: Awaitable[Outline]) -> Response:
+    try:
+        await change
+    except CodeHubError as e:
+        return back("/learn", at=id_, problem=e.code)
+    return back("/learn")
 
 
 def _day(text: str) -> date | None:

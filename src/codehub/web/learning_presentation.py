@@ -51,13 +51,16 @@ def day(on: date, today_: date, locale: Locale) -> str:
     return locale.say("day_this_year" if on.year == today_.year else "day_other", day=on.day, month=month, year=on.year)
 
 
-def due(session: Session, today_: date, locale: Locale) -> tuple[str, bool]:
-    """When a session is to be done, and whether that is past. What ended has just its day."""
-    on = day(session.scheduled_for_date, today_, locale)
-    if session.status not in OPEN:
-        return on, False
-    late = session.scheduled_for_date < today_
-    return locale.say("session_overdue" if late else "session_planned", day=on), late
+def when(session: Session, today_: date, locale: Locale) -> tuple[str, bool]:
+    """When what its state says happened; of what is ahead, when it is planned, and whether that is past."""
+    if session.status is SessionStatus.SCHEDULED:
+        late = session.scheduled_for_date < today_
+        on = day(session.scheduled_for_date, today_, locale)
+        return locale.say("session_overdue" if late else "session_planned", day=on), late
+    happened = day(today(session.changed_at, locale), today_, locale)
+    if session.status is SessionStatus.IN_PROGRESS:
+        return locale.say("session_since", day=happened), False
+    return happened, False
 
 
 # --- plans ----------------------------------------------------------------------------------------------------------
@@ -118,6 +121,7 @@ def track(steps: Sequence[Step], at: int, locale: Locale) -> Track:
 
 class Screen(Enum):
     CLOSED = "closed"  # completed, skipped or canceled
+    REVIEW = "review"  # completed, and its learner reads it again
     READ_ONLY = "read_only"  # another person's
     BEGIN = "begin"  # no run yet, or none that got anywhere
     ABANDONED = "abandoned"  # a run got somewhere and has ended: go on from there, or anew
@@ -132,11 +136,14 @@ def screen(
     held: tuple[str, int] | None,
     *,
     is_learner: bool,
+    reads_again: bool = False,
     now: datetime,
     recovery: timedelta,
 ) -> tuple[Screen, Run | None]:
     """And the run it is about. `runs`: all of the session, oldest first; `held`: run and fence as the address says."""
     last = runs[-1] if runs else None
+    if reads_again and is_learner and last and last.status is RunStatus.COMPLETED:
+        return Screen.REVIEW, last
     if session.status not in OPEN:
         return Screen.CLOSED, last
     if not is_learner:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import StreamingResponse
 
 from codehub import logs
+from codehub.assignments import teaching
 from codehub.db import Connection
 from codehub.errors import UnavailableError
 from codehub.events import model
@@ -44,9 +45,11 @@ async def stream_events(
 
     `workspace_updated` and `workspace_deleted` (data: the workspace as it is now), `workspace_joined` and
     `workspace_left` (data: `workspace_id`; you may see it from now on, or no more); of your learning, `plan_updated`,
-    `session_updated` and `run_updated` (data: ids and states); `heartbeat`. Resumes by `Last-Event-ID`. `reset` says
-    that events are missing (you read too slowly, or resumed from too long ago): read the state
-    anew, and go on listening.
+    `session_updated`, `run_updated`, `run_tried` and `hand_updated` (data: ids and states); of the classes that you
+    teach, `class_updated`, `progress_updated` and `hand_updated` (data: `class_id`, and the `learner` whose doing it
+    was), `class_joined` and `class_left` (you teach it from now on, or no more); `heartbeat`. Resumes by
+    `Last-Event-ID`. `reset` says that events are missing (you read too slowly, or resumed from too long ago): read the
+    state anew, and go on listening.
     """
     hub = services_of(request).hub
     # Taken before the answer begins: whatever the client reads after that, it learns of what changes later.
@@ -63,10 +66,12 @@ def parse_cursor(last_event_id: str) -> int | None:
 async def _stream(hub: Hub, caller: Principal, cursor: int | None) -> AsyncIterator[bytes]:
     audiences, sees_all = [model.user(caller.id)], policy.allows(caller, Action.EVENTS_FOLLOW_ALL)
     if sees_all:
-        audiences += [model.ADMINS, changes.EVERY_WORKSPACE]
+        audiences += [model.ADMINS, changes.EVERY_WORKSPACE, teaching.EVERY_CLASS]
 
     async def memberships(c: Connection) -> list[str]:
-        return [] if sees_all else await changes.memberships(c, caller.name)
+        if sees_all:
+            return []
+        return [*await changes.memberships(c, caller.name), *await teaching.memberships(c, caller)]
 
     try:
         async with hub.subscribed(audiences, memberships, cursor) as subscription:

@@ -79,7 +79,8 @@ class RequestContext:
                 log.exception("A mistake of ours")
                 if status:
                     raise  # too late to say so: the server cuts the connection
-                await problems.on_bug(Request(scope))(scope, receive, send_with_headers)
+                response = await problems.on_bug(Request(scope))
+                await response(scope, receive, send_with_headers)
             finally:
                 self._note(scope, status or 500, time.perf_counter() - begun)
 
@@ -195,7 +196,9 @@ class BodyLimit:
         limit = self._limit_of(scope["path"])
         announced = Headers(scope=scope).get("content-length", "0")
         if announced.isdecimal() and int(announced) > limit:
-            refusal = problems.plain(413, _complaint(limit), CLOSE)
+            refusal = await problems.page_for(Request(scope), 413, CLOSE) or problems.plain(
+                413, _complaint(limit), CLOSE
+            )
             await refusal(scope, receive, send)
             return
         await self._app(scope, self._counting(receive, limit), send)

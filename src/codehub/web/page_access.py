@@ -1,6 +1,7 @@
 """Who may open a page or send its form: pages name their action by `may`, as routes of the API by their own.
 
-Used by `dashboard`, `learning` and `player`. A person who is not logged in is led to where it says how to.
+Used by `dashboard`, `learning` and `player`. A person who is not logged in is led to where it says how to, and back to
+the page after that.
 """
 
 from typing import Any
@@ -13,6 +14,7 @@ from codehub.http.access import Names, spend_change, visitor
 from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
+from codehub.web import handover
 
 
 class Page(Names):
@@ -24,7 +26,8 @@ class Page(Names):
         except UnauthenticatedError:
             caller = None
         if caller is None:
-            raise HTTPException(303, headers={"Location": "/"})
+            cookie = handover.page_wanted(request)
+            raise HTTPException(303, headers={"Location": "/", **({"set-cookie": cookie} if cookie else {})})
         policy_rules.require_scope(caller, self.action)
         if request.method == "POST":
             await spend_change(request, caller)

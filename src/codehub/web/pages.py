@@ -11,7 +11,7 @@ from starlette.types import Scope
 from codehub.http import access
 from codehub.http.access import NeedsLoginUnlessLocal, names
 from codehub.policy.actions import Action
-from codehub.web import dashboard
+from codehub.web import dashboard, sign_in
 from codehub.web.login import Visitor
 from codehub.web.rendering import render
 
@@ -38,7 +38,7 @@ def static_files() -> StaticFiles:
 @router.get("/", dependencies=[names(Action.PUBLIC_HOME)])
 async def home(request: Request, caller: Visitor) -> Response:
     if caller is None:
-        return render(request, "welcome.html")
+        return sign_in.page(request, None)
     return await dashboard.show(request, caller)
 
 

@@ -5,10 +5,12 @@ it, and one that lost it to another device shows that. Every form is a POST answ
 """
 
 import json
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from codehub import ids
@@ -17,19 +19,22 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.sessions import idempotency
 from codehub.sessions.authorize import no_run
-from codehub.sessions.blueprint import Question, Step
+from codehub.sessions.blueprint import Step
+from codehub.sessions.blueprints import Lesson
 from codehub.sessions.errors import CheckFailedError, PracticeFailedError
-from codehub.sessions.model import Run
-from codehub.web import player_view
+from codehub.sessions.model import Run, RunStatus
+from codehub.sessions.practice import OpenedWorkspace
+from codehub.waiting_room.model import LAB
+from codehub.web import player_view, practice_view, questions, waiting_memory
 from codehub.web.attempts import Attempt, Attempts
-from codehub.web.forms import Form, Posted, PostedAnswers, back
+from codehub.web.forms import Form, Posted, PostedAnswers, back, code_of
 from codehub.web.learning_presentation import Screen
 from codehub.web.page_access import may
 from codehub.web.rendering import locale_for, render
 from codehub.web.services import services_of
 
 router = APIRouter(include_in_schema=False)
-SHOWN_BY_THE_PAGE = {"RUN_TAKEN_OVER", "CHECK_FAILED", "PRACTICE_FAILED"}
+SHOWN_BY_THE_PAGE = {"RUN_TAKEN_OVER", "CHECK_FAILED", "PRACTICE_FAILED", questions.MISSING}
 DONE = {Step.CHECK: "answers", Step.PRACTICE: "checks"}
 LONGEST_NUMBER = 15  # digits
 MARGIN_SECONDS = 15  # that the page waits longer for checks than they may take
@@ -41,19 +46,26 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.SESSION
     view = await reader.view(id)
     query = request.query_params
     since = query.get("since", "")
-    return render(
+    problem, at = problem_of(request, query.get("problem")), query.get("at")
+    response = render(
         request,
         "session.html",
         caller=caller,
         v=view,
-        here=_here(id, view.run.id, view.fence) if view.run and view.fence else f"/sessions/{id}",
+        here=_address(id, view),
+        now=_here(id, view.run.id, view.run.fence) if view.run else "",
         key=ids.new(),
-        problem=problem_of(request, query.get("problem")),
+        problem=None if at == "line" else problem,
+        line_problem=problem if at == "line" else None,
+        at=at,
         done=query.get("done"),
+        waking=query.get("waking") == "yes",
         resumed=bool(since) and view.screen is Screen.PLAY and query.get("problem") is None,
         since=_moment(request, since),
         wait_seconds=round(reader.services.settings.practice.wait_seconds) + MARGIN_SECONDS,
     )
+    waiting_memory.follow(request, response, caller, LAB, view.line.token if view.line else "")
+    return response
 
 
 def problem_of(request: Request, code: str | None) -> str | None:
@@ -72,6 +84,13 @@ def _moment(request: Request, since: str) -> str | None:
     if not since.isdecimal() or len(since) > LONGEST_NUMBER or int(since) > now.timestamp():
         return None
     return locale_for(request).time(now.fromtimestamp(int(since), now.tzinfo), now)
+
+
+def _address(id_: str, view: player_view.SessionView) -> str:
+    """Of this page, to which a step can be added."""
+    if view.screen is Screen.REVIEW:
+        return f"/sessions/{id_}?read=yes"
+    return _here(id_, view.run.id, view.fence) if view.run and view.fence else f"/sessions/{id_}"
 
 
 def _here(id_: str, run_id: str, fence: int) -> str:
@@ -99,11 +118,33 @@ async def start(
         resume_from = form.get("resume_from", "")[:63] or None
         answer = await services_of(request).runs.start(caller, id, key=key, resume_from=resume_from)
     except CodeHubError as e:
-        return back(page, problem=e.code)
+        return back(page, problem=code_of(e))
     run = json.loads(answer.body)
     goes_on = before.run is not None and run["step_index"] > 0 and not before.elsewhere
     since = str(int(before.run.last_activity_at.timestamp())) if before.run and goes_on else None
     return back(_here(id, run["id"], run["fence"]), since=since)
+
+
+@router.post("/do/sessions/{id}/anew")
+async def begin_anew(
+    request: Request,
+    caller: Annotated[Principal, may(Action.RUN_ABANDON)],
+    id: str,  # noqa: A002
+    form: Posted,
+) -> Response:
+    """The run ends by its learner's wish, and another one begins. A crash in between leaves a session to be started."""
+    if form.get("sure") != "yes":
+        raise HTTPException(400)
+    runs = services_of(request).runs
+    run, fence, _ = await _named(request, caller, id, form)
+    try:
+        key = idempotency.parse(form.get("key") or None)
+        if run.status is RunStatus.RUNNING:
+            await runs.abandon(caller, run.id, fence, None)
+        new = json.loads((await runs.start(caller, id, key=key)).body)
+    except CodeHubError as e:
+        return back(_here(id, run.id, fence), problem=code_of(e))
+    return back(_here(id, new["id"], new["fence"]))
 
 
 @router.post("/do/sessions/{id}/complete")
@@ -121,21 +162,54 @@ async def complete(
     run, fence, index = await _named(request, caller, id, form)
     lesson = await services.sessions.lesson(caller, id)
     kind = lesson.steps[index] if index < len(lesson.steps) else None
-    answers = answers_of(lesson.questions(index), form) if kind is Step.CHECK else {}
+    asked = lesson.questions(index) if kind is Step.CHECK else ()
+    answers = questions.answers_of(asked, form)
     attempts, page = Attempts(services.redis), _here(id, run.id, fence)
+    is_next = (run.step_index, run.fence) == (index, fence)
+    if is_next and any(questions.is_open(question, answers) for question in asked):
+        before = await attempts.of(run.id, index)
+        await attempts.note(run.id, index, replace(before, answers=answers))
+        return back(page, problem=questions.MISSING)
     try:
+        if is_next and kind is Step.PRACTICE and not await _is_ready(request, caller, run, lesson):
+            return back(page, waking="yes")
         await services.runs.complete_step(caller, run.id, index, fence, {"answers": answers} if answers else {})
     except CheckFailedError as e:
         await attempts.note(run.id, index, Attempt(answers, e.extra["wrong"], e.extra["feedback"]))
-        return back(page, problem=e.code)
+        return back(page, problem=code_of(e))
     except PracticeFailedError as e:
         await attempts.note(run.id, index, Attempt(checks=e.extra["checks"]))
-        return back(page, problem=e.code)
+        return back(page, problem=code_of(e))
     except CodeHubError as e:
         if answers:
             await attempts.note(run.id, index, Attempt(answers))
-        return back(page, problem=e.code)
+        return back(page, problem=code_of(e))
     return back(page, done=DONE.get(kind) if kind else None)
+
+
+async def _is_ready(request: Request, caller: Principal, run: Run, lesson: Lesson) -> bool:
+    """Can the checks of a PRACTICE be run? Where its workspace is not there, sleeps or lacks the starter files, it is
+    asked for by this; the page checks once it runs.
+    """
+    activity = lesson.activity
+    if activity is None or not activity.checks:
+        return True
+    w = await practice_view.workspace_of(request, caller, run)
+    if w and practice_view.is_running(w) and not activity.files:
+        return True
+    if w and practice_view.is_running(w) and await Attempts(services_of(request).redis).files(run.id, w.id) is not None:
+        return True
+    opened = await _open(request, caller, run, run.fence)
+    return opened.files is not None
+
+
+async def _open(request: Request, caller: Principal, run: Run, fence: int) -> OpenedWorkspace:
+    services = services_of(request)
+    opened = await services.practice.open(caller, run.id, fence)
+    if opened.files is not None:
+        files = [{"path": file.path, "put": file.put, "name": file.name} for file in opened.files]
+        await Attempts(services.redis).note_files(run.id, opened.workspace.id, files)
+    return opened
 
 
 @router.post("/do/sessions/{id}/workspace")
@@ -146,16 +220,12 @@ async def open_workspace(
     form: Posted,
 ) -> Response:
     """Make or wake it; once it runs, the starter files are put into it. `then=open` leads into it."""
-    services = services_of(request)
     run, fence, _ = await _named(request, caller, id, form)
     page = _here(id, run.id, fence)
     try:
-        opened = await services.practice.open(caller, run.id, fence)
+        opened = await _open(request, caller, run, fence)
     except CodeHubError as e:
-        return back(page, problem=e.code)
-    if opened.files is not None:
-        files = [{"path": file.path, "put": file.put, "name": file.name} for file in opened.files]
-        await Attempts(services.redis).note_files(run.id, opened.workspace.id, files)
+        return back(page, problem=code_of(e), at="workspace")
     return RedirectResponse(f"/w/{opened.workspace.id}/" if form.get("then") == "open" else page, 303)
 
 
@@ -170,15 +240,3 @@ async def _named(request: Request, caller: Principal, session_id: str, form: For
 def _number(form: Form, name: str) -> int:
     text = form.get(name, "")
     return int(text) if text.isdecimal() and len(text) <= LONGEST_NUMBER else 0
-
-
-def answers_of(questions: tuple[Question, ...], form: Form) -> dict[str, Any]:
-    """What the inputs of the page say, by question id; what was left open is not in it."""
-    answers: dict[str, Any] = {}
-    for i, question in enumerate(questions):
-        if question.kind == "multiple":
-            fields = (form.get(player_view.field_of(i, j, question)) for j in range(len(question.choices)))
-            answers[question.id] = [chosen for chosen in fields if chosen is not None]
-        elif (given := form.get(f"q{i}")) is not None:
-            answers[question.id] = given
-    return answers

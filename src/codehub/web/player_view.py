@@ -5,7 +5,7 @@ learner may not see before it is checked (answers, feedback, commands) is not in
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,71 +13,30 @@ from typing import Any
 from markupsafe import Markup
 from starlette.requests import Request
 
-from codehub import markdown
-from codehub.errors import NotFoundError
 from codehub.http import paging
 from codehub.i18n import sessions as sentences
 from codehub.i18n.locales import Locale
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Resource
-from codehub.sessions.blueprint import Question, Step, share
+from codehub.sessions.blueprint import Step, share
 from codehub.sessions.blueprints import Lesson
 from codehub.sessions.model import Plan, Run, RunStatus, Session, SessionStatus
-from codehub.web import dashboard_view
 from codehub.web import learning_presentation as presentation
+from codehub.web import learning_view, player_help, player_line_view, practice_view, questions
 from codehub.web.attempts import NOTHING, Attempt, Attempts
 from codehub.web.learning_presentation import Screen
+from codehub.web.player_help import HelpView
+from codehub.web.player_line_view import LineView
+from codehub.web.practice_view import PracticeView, html
+from codehub.web.questions import QuestionView
 from codehub.web.rendering import locale_for
 from codehub.web.services import Services, services_of
 from codehub.workspaces import service as workspaces
-from codehub.workspaces.model import Phase
 
 PAGE, PAGES = 200, 20  # of a session's runs: what is beyond is in the API
+STEP_SHOWN = {Screen.PLAY, Screen.TAKEN_OVER, Screen.REVIEW}
 JUST_NOW = timedelta(minutes=3)  # a run that was active so recently is open on another page
-
-
-@dataclass(frozen=True)
-class ChoiceView:
-    field: str  # the name of its input
-    value: str
-    text: Markup
-    chosen: bool
-
-
-@dataclass(frozen=True)
-class QuestionView:
-    number: int
-    field: str
-    kind: str
-    prompt: Markup
-    choices: Sequence[ChoiceView]
-    typed: str
-    wrong: bool
-    feedback: Markup | None
-
-
-@dataclass(frozen=True)
-class CheckView:
-    """One check of a PRACTICE: as it is announced, or as it went."""
-
-    title: str
-    passed: bool | None  # None: not run yet
-    output: str
-    hint: Markup | None
-    timed_out: bool
-    truncated: bool
-
-
-@dataclass(frozen=True)
-class PracticeView:
-    instructions: Markup
-    checks: Sequence[CheckView]
-    tried: bool
-    card: dashboard_view.Card | None  # of its workspace, if it has one
-    runs: bool
-    files: Sequence[Mapping[str, str]] | None  # None: not put there yet
-    has_files: bool
 
 
 @dataclass(frozen=True)
@@ -117,7 +76,12 @@ class SessionView:
     outline: Sequence[tuple[Step, str]]
     runs: Sequence[RunLine]
     next: Session | None  # of the plan, after this one
+    learnt: Sequence[Session]  # of the plan: what is completed
+    lang: str | None  # of the course
     encouragement: Markup | None
+    line: LineView | None  # for a place in the lab
+    help: HelpView | None  # None: there is no teacher to ask
+    classes: Sequence[str]  # from which the plan is
     mine: bool
     may_close: bool
 
@@ -148,10 +112,15 @@ class Reader:
         mine = policy.allows(caller, Action.RUN_START, Resource(owner=plan.owner))
         recovery = timedelta(seconds=services.settings.sessions.recovery_seconds)
         where = held(self._request)
-        screen, run = presentation.screen(session, runs, where, is_learner=mine, now=self.now, recovery=recovery)
+        again = self._request.query_params.get("read") == "yes"
+        screen, run = presentation.screen(
+            session, runs, where, is_learner=mine, reads_again=again, now=self.now, recovery=recovery
+        )
         today = presentation.today(self.now, self.locale)
-        due, late = presentation.due(session, today, self.locale)
+        due, late = presentation.when(session, today, self.locale)
+        step = await self._step(lesson, run) if run and screen in STEP_SHOWN else None
         at = run.step_index if run else len(lesson.steps) if session.status is SessionStatus.COMPLETED else 0
+        at = step.index if step and screen is Screen.REVIEW else at
         return SessionView(
             plan=plan,
             session=session,
@@ -162,16 +131,28 @@ class Reader:
             run=run,
             fence=where[1] if where else 0,
             track=presentation.track(lesson.steps, at, self.locale),
-            step=await self._step(lesson, run) if run and screen in {Screen.PLAY, Screen.TAKEN_OVER} else None,
+            step=step,
             stopped=self.locale.time(run.last_activity_at, self.now) if run else None,
             elsewhere=run is not None and self.now - run.last_activity_at < JUST_NOW,
             outline=list(self._outline(lesson)),
             runs=[self._line(line, len(lesson.steps)) for line in runs],
             next=presentation.next_session([s for s in plan.sessions if s.id != session.id]),
-            encouragement=await _rendered(_html, lesson.blueprint.encouragement),
+            learnt=[s for s in plan.sessions if s.status is SessionStatus.COMPLETED],
+            lang=await learning_view.Reader(self._request, caller).language(plan),
+            encouragement=await _rendered(html, lesson.blueprint.encouragement),
+            line=await self._place(lesson, run) if run and screen is Screen.PLAY else None,
+            help=await self._help(run, runs, screen) if mine else None,
+            classes=(await services.assignments.classes_of(caller, [plan.id])).get(plan.id, []),
             mine=mine,
             may_close=policy.allows(caller, Action.SESSION_SKIP, Resource(owner=plan.owner)),
         )
+
+    async def _help(self, run: Run | None, runs: Sequence[Run], screen: Screen) -> HelpView | None:
+        """Also after the end: a teacher may answer then, and a hand that is up can be taken down."""
+        asked_in = run if screen is Screen.PLAY else runs[-1] if runs and screen is Screen.CLOSED else None
+        if asked_in is None:
+            return None
+        return await player_help.of(self.services, self.caller, asked_in, self.locale, self.now)
 
     async def runs(self, session_id: str) -> list[Run]:
         """All of them, oldest first. The one that runs is as active as its workspace."""
@@ -208,12 +189,16 @@ class Reader:
         began = self.locale.time(run.started_at, self.now)
         return RunLine(began, self.locale.exact(run.started_at), place, ended)
 
+    async def _place(self, lesson: Lesson, run: Run) -> LineView | None:
+        return await player_line_view.Reader(self._request, self.caller).view(lesson, run)
+
     # --- the step
 
     async def _step(self, lesson: Lesson, run: Run) -> StepView | None:
-        """The one to do, or an earlier one that the address asks to look at again."""
+        """The one to do, of a completed run the first; or an earlier one that the address asks to look at again."""
         asked = self._request.query_params.get("step", "")
-        index = int(asked) if asked.isdecimal() and len(asked) < 5 and int(asked) < run.step_index else run.step_index
+        usual = 0 if run.status is RunStatus.COMPLETED else run.step_index
+        index = int(asked) if asked.isdecimal() and len(asked) < 5 and int(asked) < run.step_index else usual
         if index >= len(lesson.steps):
             return None
         done, kind = index < run.step_index, lesson.steps[index]
@@ -221,91 +206,31 @@ class Reader:
             case Step.LEARN:
                 k, n = lesson.steps[:index].count(kind), lesson.steps.count(kind)
                 chunks = share(lesson.blueprint.learning_content, n, k)
-                return StepView(index, kind, done, chunks=await _rendered(lambda: [_html(chunk) for chunk in chunks]))
+                return StepView(index, kind, done, chunks=await _rendered(lambda: [html(chunk) for chunk in chunks]))
             case Step.CHECK:
                 attempt = await self._saved(run, index) if done else await self._attempts.of(run.id, index)
                 asked_now = lesson.questions(index)
-                questions = await _rendered(lambda: [self._question(i, q, attempt) for i, q in enumerate(asked_now)])
-                return StepView(index, kind, done, questions=questions, tried=attempt.wrong is not None)
+                sent_open = self._request.query_params.get("problem") == questions.MISSING
+                shown = await _rendered(
+                    lambda: [questions.view(i, q, attempt, sent_open=sent_open) for i, q in enumerate(asked_now)]
+                )
+                return StepView(index, kind, done, questions=shown, tried=attempt.wrong is not None)
             case Step.PRACTICE:
-                return StepView(index, kind, done, practice=await self._practice(lesson, run, index))
+                assert lesson.activity  # noqa: S101 (a blueprint with a PRACTICE has one)
+                practice = await practice_view.read(self._request, self.caller, lesson.activity, run, index)
+                return StepView(index, kind, done, practice=practice)
             case _:
-                return StepView(index, kind, done, encouragement=await _rendered(_html, lesson.blueprint.encouragement))
+                return StepView(index, kind, done, encouragement=await _rendered(html, lesson.blueprint.encouragement))
 
     async def _saved(self, run: Run, index: int) -> Attempt:
+        """The answers that were right, and what was said of wrong ones before, as long as that is known."""
         found, _ = await self.services.runs.snapshots(self.caller, run.id, after=index - 1, limit=1)
         if not found or found[0].step_index != index:
             return NOTHING
         state: Any = found[0].state
         answers = state.get("answers") if isinstance(state, dict) else None
-        return Attempt(answers if isinstance(answers, dict) else {})
-
-    def _question(self, i: int, question: Question, attempt: Attempt) -> QuestionView:
-        given = attempt.answers.get(question.id)
-        several = given if isinstance(given, list) else [given]
-        feedback = attempt.feedback.get(question.id)
-        choices = [
-            ChoiceView(field_of(i, j, question), choice.id, _html(choice.text), choice.id in several)
-            for j, choice in enumerate(question.choices)
-        ]
-        return QuestionView(
-            number=i + 1,
-            field=f"q{i}",
-            kind=question.kind,
-            prompt=_html(question.prompt),
-            choices=choices,
-            typed=given if isinstance(given, str) else "",
-            wrong=question.id in (attempt.wrong or ()),
-            feedback=_html(feedback) if feedback else None,
-        )
-
-    async def _practice(self, lesson: Lesson, run: Run, index: int) -> PracticeView:
-        activity = lesson.activity
-        assert activity  # noqa: S101 (a blueprint with a PRACTICE has one)
-        attempt = await self._attempts.of(run.id, index)
-        results = {str(check["id"]): check for check in attempt.checks}
-        card = await self._card(run)
-        return PracticeView(
-            instructions=await _rendered(_html, activity.instructions),
-            checks=await _rendered(lambda: [_check(check.title, results.get(check.id)) for check in activity.checks]),
-            tried=bool(results),
-            card=card,
-            runs=card is not None and card.w.phase is Phase.RUNNING and not card.w.deleted_at,
-            files=await self._attempts.files(run.id, card.w.id) if card else None,
-            has_files=bool(activity.files),
-        )
-
-    async def _card(self, run: Run) -> dashboard_view.Card | None:
-        if run.workspace_id is None:
-            return None
-        try:
-            w = await self.services.workspaces.get(self.caller, run.workspace_id)
-        except NotFoundError:
-            return None
-        return dashboard_view.Reader(self._request, self.caller).card(w)
-
-
-def field_of(i: int, j: int, question: Question) -> str:
-    """The name of the input of the i-th question's j-th choice. `player` reads it back."""
-    return f"q{i}.{j}" if question.kind == "multiple" else f"q{i}"
-
-
-def _check(title: str, found: Mapping[str, Any] | None) -> CheckView:
-    if found is None:
-        return CheckView(title, None, "", None, timed_out=False, truncated=False)
-    hint = found.get("hint")
-    return CheckView(
-        title,
-        bool(found.get("passed")),
-        str(found.get("output") or "").strip("\n"),
-        _html(str(hint)) if hint else None,
-        timed_out=bool(found.get("timed_out")),
-        truncated=bool(found.get("truncated")),
-    )
+        before = await self._attempts.of(run.id, index)
+        return Attempt(answers if isinstance(answers, dict) else {}, wrong=(), feedback=before.feedback)
 
 
 _rendered = asyncio.to_thread  # 100 KB of brackets take a second: others' requests go on meanwhile
-
-
-def _html(text: str, headings_from: int = 3) -> Markup:
-    return Markup(markdown.render(text, headings_from=headings_from))  # noqa: S704 (safe, whatever the text is)

@@ -1,7 +1,9 @@
 """Templates become HTML, in the reader's language. Used by all pages, and by `problems` when a browser asked."""
 
+import contextlib
 import re
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote, urlencode
 
@@ -11,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from codehub import invocation
-from codehub.http.access import is_local
+from codehub.errors import CodeHubError
+from codehub.http.access import is_local, visitor
 from codehub.i18n.locales import Locale, zone
 from codehub.i18n.texts import LANGUAGES, choose
 from codehub.policy import rules as policy
@@ -34,13 +37,25 @@ def _prose(text: str) -> Markup:
 
 
 templates.filters["prose"] = _prose
+# For links that only some people have a use for: may this principal do that?
+templates.globals["may"] = lambda principal, action: policy.allows(principal, Action(action))
+templates.globals["has_classes"] = policy.has_classes
 
 
 def locale_for(request: Request) -> Locale:
-    """How this reader is spoken to."""
+    """How this reader is spoken to: as a person who is logged in said for themselves, else as their browser says."""
+    own = _reader(request)
+    own_language, own_zone = (own.language, own.time_zone) if own else (None, None)
     asked, remembered = request.query_params.get("lang"), request.cookies.get(LANGUAGE_COOKIE)
-    language = choose(request.headers.get("accept-language", ""), asked, remembered)
-    return Locale(language, zone(unquote(request.cookies.get(ZONE_COOKIE, ""))), texts.TEXTS[language])
+    language = choose(request.headers.get("accept-language", ""), asked, own_language, remembered)
+    time_zone = own_zone or unquote(request.cookies.get(ZONE_COOKIE, ""))
+    return Locale(language, zone(time_zone), texts.TEXTS[language])
+
+
+def _reader(request: Request) -> Principal | None:
+    """Who asked, as far as that was looked at before the page is made."""
+    found: Principal | None = getattr(request.state, "reader", None)
+    return found
 
 
 def render(request: Request, template: str, status: int = 200, *, home_url: str = "", **values: Any) -> HTMLResponse:
@@ -52,6 +67,8 @@ def render(request: Request, template: str, status: int = 200, *, home_url: str 
         "locale": locale,
         "language": language,
         "languages": {code: (name, _in_language(request, code)) for code, name in LANGUAGES.items()},
+        "own_language": own.language if (own := _reader(request)) else None,
+        "this_page": request.url.path,
         "home_url": home_url.rstrip("/"),
         "docs_open": is_local(request),
         "codehub": invocation.CODEHUB if is_local(request) or _is_for_admins(values) else invocation.PLAIN,
@@ -80,9 +97,13 @@ def wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
 
 
-def error_page(request: Request, status: int) -> HTMLResponse | None:
+async def error_page(request: Request, status: int) -> HTMLResponse | None:
     """What a person's browser shows instead of a problem; None when a program asked."""
     if not wants_page(request):
         return None
-    kind = {404: "lost", 503: "away"}.get(status, "broken" if status >= 500 else "refused")
-    return render(request, "error.html", status, kind=kind, request_id=request.state.request_id)
+    caller = None
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR:  # else nothing is asked that may be what is wrong
+        with contextlib.suppress(CodeHubError):
+            caller = await visitor(request)
+    kind = {404: "lost", 413: "large", 503: "away"}.get(status, "broken" if status >= 500 else "refused")
+    return render(request, "error.html", status, kind=kind, caller=caller, request_id=request.state.request_id)

@@ -8,10 +8,22 @@ import redis.asyncio
 from starlette.requests import Request
 
 from codehub.activity.service import Activity
+from codehub.assignments.hands import Hands
+from codehub.assignments.service import Assignments
 from codehub.audit.service import AuditLog
 from codehub.auth.credentials import Credentials
+from codehub.auth.logins import Logins
+from codehub.auth.passwords import Passwords
+from codehub.auth.profiles import Profiles
+from codehub.auth.removal import Removal
 from codehub.auth.service import People
 from codehub.auth.streams import OpenStreams
+from codehub.classes.importing import Importing
+from codehub.classes.invitations import Invitations
+from codehub.classes.joining import Joining
+from codehub.classes.overview import Overview
+from codehub.classes.service import Classes
+from codehub.classes.sheets import Sheets
 from codehub.clock import Clock
 from codehub.courses.service import Courses
 from codehub.db import Database, Listener
@@ -22,13 +34,19 @@ from codehub.gate.passes import Passes
 from codehub.http import lasting
 from codehub.http.access import Authenticator
 from codehub.http.streams import Streams
+from codehub.openid.service import OpenId
+from codehub.passkeys.service import Passkeys
 from codehub.rates import Rates
 from codehub.runtimes.base import Runtime
+from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice import Practice
 from codehub.sessions.runs import Runs
 from codehub.sessions.service import Sessions
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
+from codehub.waiting_room.events import Events
+from codehub.waiting_room.service import WaitingRoom
+from codehub.waiting_room.stream import WaitingStreams
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -43,7 +61,19 @@ class Services:
     listener: Listener
     credentials: Credentials
     open_streams: OpenStreams
+    logins: Logins
+    passwords: Passwords
     people: People
+    profiles: Profiles
+    removal: Removal
+    classes: Classes
+    openid: OpenId
+    invitations: Invitations
+    joining: Joining
+    importing: Importing
+    sheets: Sheets
+    overview: Overview
+    passkeys: Passkeys
     audit: AuditLog
     templates: Templates
     runtime: Runtime
@@ -59,7 +89,13 @@ class Services:
     sessions: Sessions
     runs: Runs
     practice: Practice
+    run_places: RunPlaces
     courses: Courses
+    assignments: Assignments
+    hands: Hands
+    waiting_room: WaitingRoom
+    waiting_events: Events
+    waiting_streams: WaitingStreams
 
     def by_type(self) -> Mapping[type[Any], Any]:
         return {
@@ -69,7 +105,18 @@ class Services:
             Authenticator: self.credentials,
             lasting.OpenStreams: self.open_streams,
             Streams: Streams(self.settings.limits, self.open_streams),
+            Logins: self.logins,
+            Passwords: self.passwords,
             People: self.people,
+            Profiles: self.profiles,
+            Removal: self.removal,
+            Classes: self.classes,
+            OpenId: self.openid,
+            Invitations: self.invitations,
+            Joining: self.joining,
+            Passkeys: self.passkeys,
+            Importing: self.importing,
+            Sheets: self.sheets,
             AuditLog: self.audit,
             Templates: self.templates,
             Runtime: self.runtime,
@@ -81,7 +128,13 @@ class Services:
             Sessions: self.sessions,
             Runs: self.runs,
             Practice: self.practice,
+            RunPlaces: self.run_places,
             Courses: self.courses,
+            Assignments: self.assignments,
+            Hands: self.hands,
+            WaitingRoom: self.waiting_room,
+            Events: self.waiting_events,
+            WaitingStreams: self.waiting_streams,
         }
 
 

@@ -4,13 +4,13 @@
 
 const region = document.querySelector("[data-live]");
 const announce = document.getElementById("announce");
-const EVERY = 30_000; // ms: also without news, since times pass
+const EVERY = Number(region?.dataset.every) || 30_000; // ms: also without news, since times pass; lines move without any
 const WITHOUT_STREAM = 3_000;
 const TOGETHER = 120; // ms: several news in a row make one look
 const ALL_USERS = 2_000; // the same for an admin who watches all users' workspaces
 const ANSWER_WITHIN = 20_000;
 const ELSEWHERE = [1_500, 6_000, 15_000]; // ms after a form opened another tab: what it did there is seen here
-const ONCE = ["at", "problem", "done", "name", "template", "since"]; // what an address says only once
+const ONCE = ["at", "problem", "done", "who", "name", "display_name", "title", "valid", "max_uses", "capacity", "id", "course_id", "starts_on", "template", "since", "waking"]; // what an address says only once
 
 let address = location.href; // the page that is looked at, with what its last form had to say
 let stream = null;
@@ -23,7 +23,7 @@ let ended = false;
 
 async function ask(url, options = {}, within = ANSWER_WITHIN) {
   const mine = ++latest;
-  const answer = await fetch(url, { ...options, headers: { accept: "text/html" }, signal: AbortSignal.timeout(within) });
+  const answer = await fetch(url, { ...options, headers: { accept: "text/html", "x-requested-with": "fetch" }, signal: AbortSignal.timeout(within) });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   connected(true);
   const news = page.querySelector("[data-live]");
@@ -37,7 +37,8 @@ async function ask(url, options = {}, within = ANSWER_WITHIN) {
     latest += 1; // looks under way do not know of it yet
     for (const waiting of region.querySelectorAll("[data-sending]")) delete waiting.dataset.sending;
   }
-  if (options.method || mine === latest) update(news);
+  if (options.method || mine === latest) update(news, Boolean(options.method));
+  if (options.method) region.querySelector("[autofocus]")?.focus(); // as a browser does that loads the page
 }
 
 async function look() {
@@ -74,12 +75,20 @@ function listen() {
     const { plan_id } = JSON.parse(event.data);
     if ("plans" in region.dataset && (region.dataset.plan ?? plan_id) === plan_id) plan(TOGETHER);
   };
+  // A class of hundreds changes all the time: its board says how often it looks.
+  const teaching = (event) => {
+    if (region.dataset.class && JSON.parse(event.data).class_id === region.dataset.class) plan(Number(region.dataset.together) || TOGETHER);
+  };
   const anew = () => plan(TOGETHER);
-  for (const kind of ["plan_updated", "session_updated", "run_updated"]) stream.addEventListener(kind, learning);
+  for (const kind of ["plan_updated", "session_updated", "run_updated", "hand_updated"]) stream.addEventListener(kind, learning);
+  for (const kind of ["class_updated", "progress_updated", "hand_updated"]) stream.addEventListener(kind, teaching);
   stream.addEventListener("workspace_updated", news);
   stream.addEventListener("workspace_deleted", news);
   stream.addEventListener("workspace_joined", anew); // another's, which is now shared; or no more
   stream.addEventListener("workspace_left", anew);
+  stream.addEventListener("queue_ready", (event) => turn(JSON.parse(event.data).event_id));
+  stream.addEventListener("workspace_visited", (event) => visited(JSON.parse(event.data)));
+  stream.addEventListener("queue_entered", () => turn(null));
   stream.addEventListener("reset", anew); // events are missing: the page itself says how it is
   stream.addEventListener("heartbeat", () => connected(true));
   stream.onopen = () => plan(TOGETHER); // whatever was missed
@@ -94,6 +103,26 @@ function listen() {
 function silence() {
   stream?.close();
   stream = null;
+}
+
+/** Whatever page one is on: it is one's turn in that line. */
+function turn(event) {
+  const banner = document.getElementById("turn");
+  if (region.querySelector("[data-line]")) return plan(TOGETHER); // a session's page says it by itself
+  if (!banner) return;
+  banner.hidden = event === null;
+  if (event !== null) banner.querySelector("a").href = `/wait/${encodeURIComponent(event)}`;
+}
+
+/** Somebody came into one's workspace, or took its files, who needs no leave: it is said at once. */
+function visited({ workspace, workspace_id, by, what }) {
+  const banner = document.getElementById("visited");
+  if (!banner) return;
+  const link = banner.querySelector("a");
+  link.href = `/workspaces/${encodeURIComponent(workspace_id)}`;
+  link.textContent = workspace;
+  banner.querySelector("span").textContent = banner.dataset[what].replace("{by}", by);
+  banner.hidden = false;
 }
 
 function connected(yes) {
@@ -111,7 +140,10 @@ function end() {
 
 const sources = new WeakMap(); // element → the HTML it was made from: what people opened or typed does not count
 
-function update(news) {
+let answers = false; // what is put in answers a form of this page
+
+function update(news, isAnswer) {
+  answers = isAnswer;
   region.dataset.owner = news.dataset.owner;
   const focused = document.activeElement?.closest("[data-live]") ? document.activeElement : null;
   merge(region, news);
@@ -120,7 +152,7 @@ function update(news) {
 }
 
 /** The HTML an element comes from, but for the keys of its forms: they differ each time and mean nothing. */
-const source = (element) => element.outerHTML.replaceAll(/ name="key" value="[^"]*"/g, "");
+const source = (element) => element.outerHTML.replaceAll(/ name="(key|once)" value="[^"]*"/g, "");
 
 /** Makes the keyed children of `old` those of `fresh`, touching only what differs. */
 function merge(old, fresh) {
@@ -149,15 +181,22 @@ function carryOver(gone) {
   place.closest("details").open = true;
 }
 
+const isTicked = (field) => ["radio", "checkbox"].includes(field.type);
+const isChanged = (field) => (field.options ? [...field.options].some((o) => o.selected !== o.defaultSelected) : field.value !== field.defaultValue);
+
 /** What was typed or chosen in a form stays, whatever is said around it. */
 function keepTyped(known, child) {
-  for (const input of child.querySelectorAll("input:not([type=hidden])")) {
-    const same = [...known.querySelectorAll("input")].find((old) => old.name === input.name && (old.value === input.value || old.type === "text"));
+  const before = [...known.querySelectorAll("input, select, textarea")];
+  for (const field of child.querySelectorAll("input:not([type=hidden]), select, textarea")) {
+    const same = before.find((old) => old.name === field.name && (!isTicked(field) || old.value === field.value));
     if (!same) continue;
-    input.checked = same.checked;
-    if (input.type === "text") input.value = same.value;
+    if (isTicked(field)) field.checked = same.checked;
+    else if (isChanged(same)) field.value = same.value;
   }
 }
+
+/** A half-typed syllable would be torn from its keyboard: what says `later` is put in when nobody types in it. */
+const isTypedIn = (element) => element.contains(document.activeElement) && document.activeElement.matches("input, textarea") && isChanged(document.activeElement);
 
 function replace(known, child) {
   const lists = "list" in child.dataset && "list" in known.dataset;
@@ -166,6 +205,7 @@ function replace(known, child) {
   const asking = known.classList.contains("asking");
   if (lists || "keep" in known.dataset || (sources.get(known) === made && !asking)) return known;
   if ("sending" in known.dataset) return known; // its own answer is on the way, and may take minutes
+  if (child.dataset.typed === "later" && !answers && isTypedIn(known)) return known;
   sources.set(child, made);
   if ("typed" in child.dataset) keepTyped(known, child);
   for (const open of known.querySelectorAll("details[open]")) {
@@ -182,7 +222,12 @@ function replace(known, child) {
 function refocus(lost) {
   const same = lost.id && document.getElementById(lost.id);
   const id = lost.id?.split("-")[0];
-  (same || document.getElementById("undo") || document.getElementById(`${id}-primary`) || document.querySelector("h1"))?.focus?.();
+  const key = lost.closest("[data-key]")?.dataset.key;
+  const there = key && region.querySelector(`[data-key="${CSS.escape(key)}"]`)?.querySelector("button, a.button"); // in what took its place
+  const next = lost.closest("[data-typed]") && region.querySelector("[data-list] > [data-typed] input:not([type=hidden])"); // of a list of questions
+  const heading = document.querySelector("h1");
+  if (heading) heading.tabIndex = -1; // else it takes no focus
+  (same || document.getElementById("undo") || document.getElementById(`${id}-primary`) || there || next || heading)?.focus();
 }
 
 // --- asking ----------------------------------------------------------------------------------------------------------
@@ -223,10 +268,12 @@ async function send(form, submitter) {
   plan(TOGETHER);
 }
 
-/** What a session's page remembers in this browser is not for who uses it next. */
-function forgetLearning() {
+/** What the pages of sessions and lines remember in this browser is not for who uses it next. */
+function forgetPerson() {
   try {
-    for (const key of Object.keys(localStorage)) if (key.startsWith("codehub:run:")) localStorage.removeItem(key);
+    for (const storage of [localStorage, sessionStorage]) {
+      for (const key of Object.keys(storage)) if (/^codehub:(run|wait):/.test(key)) storage.removeItem(key);
+    }
   } catch {
     // Not allowed: then nothing was kept.
   }
@@ -234,7 +281,7 @@ function forgetLearning() {
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (form.getAttribute("action") === "/logout") forgetLearning();
+  if (form.getAttribute("action") === "/logout") forgetPerson();
   if (cardOf(form)?.classList.contains("asking")) return event.preventDefault(); // a double click
   if (ended) return event.preventDefault();
   if (!("quiet" in form.dataset)) {
@@ -246,12 +293,32 @@ document.addEventListener("submit", (event) => {
   send(form, event.submitter);
 });
 
+// --- fields ----------------------------------------------------------------------------------------------------------
+
+/** A file that is too large is said so before it is sent. */
+document.addEventListener("change", (event) => {
+  const { files, dataset } = event.target;
+  if (dataset?.most) event.target.setCustomValidity(files[0]?.size > Number(dataset.most) ? dataset.sayMost : "");
+});
+
+/** What is shown to be copied is chosen as a whole. */
+const choose = (field) => field?.matches?.("input.copy") && field.select();
+document.addEventListener("focusin", (event) => choose(event.target));
+choose(document.activeElement);
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-print]")) print();
+});
+
 // --- menus -----------------------------------------------------------------------------------------------------------
 
 const openMenus = () => document.querySelectorAll("details.menu[open]");
 
 document.addEventListener("click", (event) => {
   for (const menu of openMenus()) if (!menu.contains(event.target) || event.target.closest("a.item")) menu.open = false;
+  // On a small screen a menu opens, or grows, below what is seen.
+  const list = event.target.closest("details.menu summary")?.closest("details.menu").querySelector(".menu-list");
+  if (list) requestAnimationFrame(() => list.scrollIntoView({ block: "nearest" }));
 });
 document.addEventListener("keydown", (event) => {
   for (const menu of openMenus()) {
@@ -293,6 +360,7 @@ if (region) {
   const newZone = rememberZone();
   clean();
   listen();
+  region.addEventListener("stale", () => plan(0)); // another file of ours knows that something changed
   if (newZone) look();
   else plan(EVERY);
   // A browser keeps few connections to one server: hidden pages give theirs back.

@@ -37,10 +37,10 @@ function tick({ phase, operation }) {
 }
 
 function show(status) {
-  const resting = status.operation === "NONE" && status.desired_state !== "RUNNING";
+  const resting = status.operation === "NONE" && status.desired_state !== "RUNNING" && !status.swapping;
   const over = status.phase === "ERROR" || status.phase === "DELETED";
-  // It has fallen asleep: coming to this page again is what wakes it.
-  if (status.ready || over || (resting && say.falling)) return enter();
+  // It has fallen asleep: coming to this page again is what wakes it. Or the place that it waited for did not come.
+  if (status.ready || over || (resting && (say.falling || say.swapping))) return enter();
   tick(status);
   const { bytes = 0, total = 0 } = status.progress ?? {};
   const mb = (amount) => Math.floor(amount / 1e6);
