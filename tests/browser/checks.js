@@ -13,6 +13,7 @@
   for (const id of new Set(ids.filter((id, at) => ids.indexOf(id) !== at))) complaints.push(`two elements have the id ${id}`);
 
   for (const e of document.querySelectorAll("a[href], button, summary, input:not([type=hidden])")) {
+    if (e.closest("[hidden]")) continue; // not there yet: a script says what it is when it shows it
     const labels = [...(e.labels ?? [])].map((l) => l.textContent).join(" ");
     if (!`${e.getAttribute("aria-label") ?? ""}${labels}${e.textContent}`.trim()) complaints.push(`has no name: ${called(e)}`);
     const box = e.getBoundingClientRect();

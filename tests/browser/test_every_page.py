@@ -4,6 +4,7 @@ With CODEHUB_SCREENSHOTS=folder the pictures are kept there, to be looked at; `h
 """
 
 import itertools
+import json
 import os
 import pathlib
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -14,12 +15,14 @@ from typing import Any, Literal
 import pytest
 import pytest_asyncio
 from fastapi import Request
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 from starlette.responses import HTMLResponse, Response
 
 from codehub.command import operator
 from codehub.gate import hosts
 from codehub.policy.model import Principal, Role
+from codehub.sessions import blueprint
+from codehub.sessions.service import NewPlan, NewSession
 from codehub.settings import Settings
 from codehub.web import entry_pages
 from codehub.web.app import create_app
@@ -30,6 +33,7 @@ from codehub.workspaces.admission import NoPlace, OwnLimit, Running, admitted
 from codehub.workspaces.model import Desired, Workspace
 from codehub.workspaces.service import NewWorkspace
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
+from tests.browser.school import TEACHER, School, open_school
 from tests.i18n.test_sentences import every_data
 from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving
@@ -70,6 +74,7 @@ STATES: dict[str, dict[str, Any]] = {
 class Gallery:
     site: Site
     ids: dict[str, str]
+    school: School
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -81,12 +86,14 @@ async def gallery(settings: Settings, clock: ManualClock) -> AsyncIterator[Galle
         ids = await furnish(services, clock)
         await clock.advance(2)
         await share(services, ids)
+        await learn(services, clock)
         await tell_everything(services, ids["Final project"])
+        school = await open_school(services, ["mina", "jun", LONGEST_NAME])
         app = create_app(services)
         app.add_api_route("/entry/{kind}", entry_page, include_in_schema=False)
         app.state.ids = ids
         async with serving(services, app) as site:
-            yield Gallery(site, ids)
+            yield Gallery(site, ids, school)
 
 
 async def furnish(services: Services, clock: ManualClock) -> dict[str, str]:
@@ -118,6 +125,22 @@ async def share(services: Services, ids: Mapping[str, str]) -> None:
     await services.sharing.share(jun, made.id, "mina")
 
 
+async def learn(services: Services, clock: ManualClock) -> None:
+    """She is at the second of three sessions."""
+    mina = Principal("mina", Role.LEARNER, operator().scopes)
+    lesson = blueprint.parse(
+        {"steps": ["LEARN", "LEARN", "COMPLETE"], "learningContent": ["#"], "encouragement": "Yes"}
+    )
+    days = enumerate(("Say hello", "Repeat things", "A grade book"), -1)
+    new = [NewSession(title, clock.now().date() + timedelta(days=day), lesson) for day, title in days]
+    plan = await services.sessions.create_plan(mina, NewPlan("Python for beginners", new))
+    for session, steps in zip(plan.sessions, (3, 1), strict=False):
+        await clock.advance(1)
+        run = json.loads((await services.runs.start(mina, session.id)).body)
+        for index in range(steps):
+            await services.runs.complete_step(mina, run["id"], index, run["fence"], {})
+
+
 async def tell_everything(services: Services, id_: str) -> None:
     """A line of every code in one history."""
     add = (
@@ -133,7 +156,7 @@ async def tell_everything(services: Services, id_: str) -> None:
 HOME: dict[str, Any] = {"home_url": "http://localhost:1/"}
 USUAL: dict[str, Any] = {"usual_seconds": 4.2, "position": None, **HOME}
 LIMIT = OwnLimit(1, (Running("robotics", "Robotics"),))
-FULL = NoPlace(100, 0, ())
+FULL = NoPlace(100, waiting=False, running=())
 LOST = {**ERROR, "reason": "DataLost", "last_error": "its files vanished"}
 Named = Mapping[str, Workspace]
 ENTRIES: Mapping[str, Callable[[Request, Named, datetime], Response]] = {
@@ -176,6 +199,8 @@ def pages_of(gallery: Gallery) -> dict[str, str]:
         "home": "/",
         "dashboard": f"/?at={ids['Final project']}&problem=RUNNING_LIMIT",
         "limit": "/?problem=WORKSPACE_LIMIT&name=Lab",
+        "no-place": f"/?at={ids['Final project']}&problem=NO_PLACE",
+        "no-place-new": "/?problem=NO_PLACE&name=Lab&template=terminal",
         "deleted": f"/?at={ids['Old notes']}&done=deleted",
         "wrong-details": f"/workspaces/{ids['Chatbot']}",
         "details": f"/workspaces/{ids['Week 3: Recursion']}",
@@ -183,11 +208,23 @@ def pages_of(gallery: Gallery) -> dict[str, str]:
         "log": f"/workspaces/{ids['Week 3: Recursion']}/log",
         "trashed": f"/workspaces/{ids['Old notes']}",
         **{f"entry-{kind}": f"/entry/{kind}" for kind in ENTRIES},
+        "account": "/account",
+        "way-in": "/account/way-in?problem=PASSWORD_COMMON",
+        "sign-in-another": "/login",
         "docs": "/docs",
         "nowhere": "/nowhere",
     }
 
 
+PEOPLE_PAGES = {
+    "people": "/people",
+    "people-refused": "/people?problem=USER_EXISTS&name=mina&display_name=%EA%B9%80%EB%AF%B8%EB%82%98",
+    "people-done": "/people?q=mina&at=mina&done=deactivate",
+    "people-kept": "/people?q=admin&at=admin&problem=USER_KEPT",
+    "people-nobody": "/people?q=nobody-like-that",
+    "account-admin": "/account?at=profile&problem=DISPLAY_NAME",
+    "account-token": "/account?at=tokens&show=seen-before",
+}
 Scheme = Literal["light", "dark"]
 LOOKS: list[tuple[str, Scheme, int]] = list(itertools.product(("en", "ko"), ("light", "dark"), (360, 1280)))
 # Together they show each language, scheme and width; the full square is for whoever wants the pictures.
@@ -216,7 +253,15 @@ async def test_every_page_is_whole_named_and_legible(
     await page.goto("/login/nothing")
     found += await look(page, "link-used", language, scheme, width)
     await page.goto("/")
-    found += await look(page, "welcome", language, scheme, width)
+    found += await look(page, "sign-in", language, scheme, width)
+    await page.get_by_role("textbox").first.fill(LONGEST_NAME)
+    await page.locator("input[type=password]").fill("not the right one")
+    await page.locator("main form button").first.click()
+    await expect(page.locator("#wrong-password")).to_be_visible()
+    found += await look(page, "sign-in-wrong", language, scheme, width)
+    for name, path in gallery.school.for_strangers().items():
+        await page.goto(path)
+        found += await look(page, name, language, scheme, width)
     for name, state in ((LONGEST_NAME, "link"), ("mina", "link-of-another")):
         link = (await gallery.site.login_link(name)).url(gallery.site.url)
         await page.goto(link)
@@ -231,11 +276,58 @@ async def test_every_page_is_whole_named_and_legible(
     await page.locator("details.adding > summary").click()
     await page.locator("details.menu > summary").first.click()
     found += await look(page, "open", language, scheme, width)
-    for name, path in pages_of(gallery).items():
+    for name, path in {**pages_of(gallery), **gallery.school.for_a_learner()}.items():
         await page.goto(path)
         found += await look(page, name, language, scheme, width)
+    found += await look_as_admin(gallery, page, language, scheme, width)
     await page.context.close()
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(("language", "scheme", "width"), LOOKS if PICTURES else FEW)
+async def test_every_page_of_a_teacher_is_whole_named_and_legible(
+    gallery: Gallery, chromium: Browser, language: str, scheme: Scheme, width: int
+) -> None:
+    page = await look_from(chromium, gallery.site.url, language, scheme, width)
+    found: list[str] = []
+    await page.goto((await gallery.site.login_link(TEACHER)).url(gallery.site.url))
+    await page.get_by_role("button").click()
+    await page.wait_for_url("**/")
+    for name, path in gallery.school.for_a_teacher().items():
+        await page.goto(path)
+        for closed in await page.locator("main details:not(.menu, .sure)").all():
+            await closed.evaluate("e => e.open = true")
+        found += await look(page, name, language, scheme, width)
+    await page.goto(f"/classes/{gallery.school.class_id}/import")
+    await page.locator("textarea").fill(f"이름,아이디,학번\n김민아,,7\nlee,lee,\n{'x' * 120}\n,,9\n{LONGEST_NAME}\n")
+    await page.locator("main form button").click()
+    found += await look(page, "class-import-preview", language, scheme, width)
+    await page.goto(f"/classes/{gallery.school.class_id}/sheet")
+    await page.locator("main form button").click()
+    await expect(page.locator(".slips li").first).to_be_visible()
+    found += await look(page, "class-sheet-made", language, scheme, width)
+    if PICTURES:
+        await page.pdf(path=f"{PICTURES}/sheet-{language}.pdf", prefer_css_page_size=True)
+    await page.context.close()
+    assert not found, "\n".join(found)
+
+
+async def look_as_admin(gallery: Gallery, page: Page, language: str, scheme: Scheme, width: int) -> list[str]:
+    await page.goto((await gallery.site.login_link("admin")).url(gallery.site.url))
+    await page.get_by_role("button").click()
+    await page.wait_for_url(lambda url: "/login/" not in url)
+    found: list[str] = []
+    for name, path in PEOPLE_PAGES.items():
+        await page.goto(path)
+        found += await look(page, name, language, scheme, width)
+    await page.goto("/people")
+    await page.locator("#menu-mina > summary").click()
+    await page.locator("#menu-mina details.sure > summary").last.click()
+    found += await look(page, "people-menu", language, scheme, width)
+    await page.keyboard.press("Escape")
+    await page.locator('form[action="/do/people/mina/link"] button').click()
+    await page.locator("input.copy").wait_for()
+    return found + await look(page, "people-link", language, scheme, width)
 
 
 async def look(page: Page, name: str, language: str, scheme: str, width: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Page, expect
 
 from codehub.command import operator
 from codehub.courses import installation
@@ -26,7 +26,7 @@ from codehub.wiring.api import open_services
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import NewWorkspace
-from tests.browser.conftest import IN_ONE_LOOP
+from tests.browser.conftest import AFTER_A_LINK, IN_ONE_LOOP
 from tests.browser.test_every_page import FEW, LOOKS, PICTURES, Scheme, look, look_from
 from tests.sessions.learning import LEARN
 from tests.virtual_time import ManualClock
@@ -35,7 +35,8 @@ from tests.web.server import Site, serving
 pytestmark = IN_ONE_LOOP
 CODE = (
     "```python\nfor i in range(3):\n"
-    "    print('a line of code that is rather long, longer than a phone is wide, and then some')\n```"
+    "    print('a line of code that is rather long, longer than a phone is wide, and then some')\n```\n\n"
+    "```text\nwhat it prints\n```"
 )
 CHUNKS = [
     "# Loops\n\nA **loop** does the same thing several times. `range(3)` counts from 0.\n\n" + CODE,
@@ -79,6 +80,7 @@ ALL = {
     "practiceActivity": PRACTICE,
     "encouragement": "You wrote a loop. *Everything* that follows is more of the same.",
 }
+REREAD = {**ALL, "steps": ["LEARN", "CHECK", "COMPLETE"], "practiceActivity": None}
 MANY = {**ALL, "steps": ["LEARN", "CHECK"] * 20 + ["COMPLETE"]}
 ANSWERS = {"one": "b", "some": ["for", "while"], "word": "range"}
 WRONG = Attempt({"one": "a", "some": ["for"], "word": "range"}, ["one", "some"], {"one": QUESTIONS[0]["feedback"]["a"]})
@@ -91,7 +93,7 @@ FAILED = Attempt(
             "output": "",
             "hint": None,
             "timed_out": False,
-            "truncated": False,
+            "left_out": 0,
         },
         {
             "id": "runs",
@@ -100,7 +102,7 @@ FAILED = Attempt(
             "output": "Traceback (most recent call last):\n  File 'card.py', line 1\nNameError: 'x'" + "!" * 200,
             "hint": "Read the **last** line first.",
             "timed_out": True,
-            "truncated": True,
+            "left_out": 70000,
         },
     ]
 )
@@ -162,20 +164,38 @@ def playing(session_id: str, run: dict[str, Any], **more: str) -> str:
     return f"/sessions/{session_id}?run={run['id']}&fence={run['fence']}{said}"
 
 
+async def reread(learner: Learner, id_: str) -> dict[str, str]:
+    """A completed session, with a wrong answer in it."""
+    run = await learner.start(id_)
+    await Attempts(learner.services.redis).note(run["id"], 1, WRONG)
+    for index in range(3):
+        state = {"answers": ANSWERS} if index == 1 else {}
+        await learner.services.runs.complete_step(learner.who, run["id"], index, run["fence"], state)
+    again = f"/sessions/{id_}?read=yes"
+    return {"course-done": f"/sessions/{id_}", "reread": again, "reread-check": f"{again}&step=1"}
+
+
 async def furnish(learner: Learner) -> dict[str, str]:
     """A page for each state."""
     services, attempts = learner.services, Attempts(learner.services.redis)
     done = await learner.plan("Git", ("Commits", -20, LEARN))
     await services.sessions.skip(learner.who, done.sessions[0].id)
-    days = [-9, -5, -1, 0, 1, 2, 3, 4, 40, 400]
-    names = ["Begin", "Read", "Answer", "Wrong", "Practise", "Asleep", "Failed", "Finish", "Elsewhere", "Abandoned"]
-    plan = await learner.plan("Python", *((name, day, ALL) for name, day in zip(names, days, strict=True)))
+    days = [-9, -5, -1, 0, 0, 1, 2, 3, 4, 40, 400]
+    names = "Begin Read Answer Wrong Missing Practise Asleep Failed Finish Elsewhere Abandoned"
+    plan = await learner.plan("Python", *((name, day, ALL) for name, day in zip(names.split(), days, strict=True)))
     other = await learner.plan(
-        LONG, ("Skipped", -3, ALL), ("Canceled", -2, ALL), (LONG, 0, MANY), ("Done", 1, LEARN), ("Later", 9, ALL)
+        LONG,
+        ("Skipped", -3, ALL),
+        ("Canceled", -2, ALL),
+        (LONG, 0, MANY),
+        ("Done", 1, LEARN),
+        ("Later", 9, ALL),
     )
     ids = {session.title: session.id for session in (*plan.sessions, *other.sessions)}
-    pages = {"learn": "/learn", "learn-refused": "/learn?problem=PLAN_LIMIT", "plan": f"/plans/{plan.id}"}
-    pages |= {"plan-long": f"/plans/{other.id}", "plan-finished": f"/plans/{done.id}"}
+    pages = {"going-on": "/", "learn": "/learn", "learn-refused": "/learn?problem=PLAN_LIMIT"}
+    pages |= {"plan": f"/plans/{plan.id}", "plan-long": f"/plans/{other.id}", "plan-finished": f"/plans/{done.id}"}
+    whole = await learner.plan("Loops", ("Reread", 0, REREAD))
+    pages |= await reread(learner, whole.sessions[0].id)
     pages["begin"] = f"/sessions/{ids['Begin']}"
     abandoned = await learner.at(ids["Abandoned"], 2)
     await services.runs.abandon(learner.who, abandoned["id"], abandoned["fence"], None)
@@ -194,10 +214,14 @@ async def furnish(learner: Learner) -> dict[str, str]:
     wrong = await learner.at(ids["Wrong"], 1)
     await attempts.note(wrong["id"], 1, WRONG)
     pages["wrong"] = playing(ids["Wrong"], wrong, problem="CHECK_FAILED")
+    missing = await learner.at(ids["Missing"], 1)
+    await attempts.note(missing["id"], 1, Attempt({"one": "b", "some": []}))
+    pages["missing"] = playing(ids["Missing"], missing, problem="ANSWERS_MISSING")
     pages["practise"] = playing(ids["Practise"], await learner.at(ids["Practise"], 2), done="answers")
     asleep = await learner.at(ids["Asleep"], 2)
     await learner.in_workspace(asleep, "STANDBY")
     pages["asleep"] = playing(ids["Asleep"], asleep, problem="WORKSPACE_NOT_RUNNING")
+    pages["waking"] = playing(ids["Asleep"], asleep, waking="yes")
     pages["full"] = playing(ids["Asleep"], asleep, problem="RUNNING_LIMIT")
     failed = await learner.at(ids["Failed"], 2)
     workspace = await learner.in_workspace(failed, "RUNNING")
@@ -253,5 +277,47 @@ async def test_every_page_of_learning_is_whole_named_and_legible(
     await page.locator("details.menu > summary").nth(3).click()
     await page.locator("details.menu[open] details.sure > summary").first.click()
     found += await look(page, "plan-menu", language, scheme, width)
+    await page.goto(gallery.pages["failed"])
+    await page.locator("details.menu > summary").click()
+    await page.locator("details.menu[open] details.sure > summary").first.click()
+    found += await look(page, "session-menu", language, scheme, width)
+    for path in ("/", gallery.pages["plan"], gallery.pages["begin"]):
+        await page.goto(path)
+        found += await menus_seen(page)
+    await page.goto("/plans/nothing")
+    found += await look(page, "not-there", language, scheme, width)
+    found += await look_as_admin(gallery, page, (language, scheme, width))
     await page.context.close()
     assert not found, "\n".join(found)
+
+
+async def look_as_admin(gallery: Gallery, page: Page, seen: tuple[str, Scheme, int]) -> list[str]:
+    """Courses with their menu, and one that is withdrawn."""
+    await page.goto((await gallery.site.login_link("admin")).url(gallery.site.url))
+    await page.get_by_role("button").first.click()
+    await page.wait_for_url(AFTER_A_LINK)
+    await page.goto("/learn")
+    found = await menus_seen(page)
+    await page.locator("details.menu > summary").first.click()
+    await page.locator("details.menu[open] details.sure > summary").click()
+    found += await look(page, "courses-menu", *seen)
+    await page.locator("details.menu[open] button.danger").click()
+    await page.locator("#withdrawn > summary").click()
+    found += await look(page, "withdrawn", *seen)
+    await page.locator("#withdrawn button").click()  # as it was, for those who look next
+    await expect(page.locator("#withdrawn")).to_have_count(0)
+    return found
+
+
+async def menus_seen(page: Page) -> list[str]:
+    """What is in each menu when it is open, as a person sees it who has just clicked on it."""
+    found = []
+    for menu in await page.locator("details.menu").all():
+        await menu.locator("> summary").click()
+        items = menu.locator(".menu-list")
+        await expect(items).to_be_in_viewport(ratio=0.99)
+        box, view = await items.bounding_box(), page.viewport_size
+        if not box or not view or box["x"] < 0 or box["x"] + box["width"] > view["width"]:
+            found.append(f"{page.url}: a menu is not seen as a whole: {box}")
+        await menu.locator("> summary").click()
+    return found

@@ -63,11 +63,12 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def serving(services: Services, app: FastAPI | None = None) -> AsyncIterator[Site]:
+async def serving(services: Services, app: FastAPI | None = None, port: int = 0) -> AsyncIterator[Site]:
     """Until the block ends. Requests still under way are cut off."""
     # With its protocol named, as an inherited socket has it: asyncio sends small packets at once only then.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was just another's
+    listener.bind(("127.0.0.1", port))
     server = uvicorn.Server(server_config(app or create_app(services), services.settings))
     running = asyncio.create_task(server._serve([listener]))  # `serve` without taking the test run's signals
     while not server.started:

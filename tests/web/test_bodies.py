@@ -17,6 +17,9 @@ from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving_with
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
+# Texts that may be longer than most, by their titles. A waiting token carries a name of up to 200 characters, in
+# whatever script; a password of 200 may be sent decomposed; what is asked of a teacher is a sentence or two.
+LONGER = {"Waiting Token": 2_000, "Password": 800, "Current Password": 800, "Message": 500}
 
 
 @contextlib.asynccontextmanager
@@ -115,12 +118,17 @@ async def test_a_body_that_is_wrong_in_many_places_is_refused_by_their_number(
 async def test_every_list_and_text_of_a_body_has_a_greatest_length(nobody: aiohttp.ClientSession) -> None:
     async with nobody.get("/openapi.json") as answer:
         document = await answer.json()
-    bodies = [o["requestBody"] for path in document["paths"].values() for o in path.values() if "requestBody" in o]
-    parts = [part for body in bodies for part in within(document, body["content"]["application/json"]["schema"])]
+    # What an authenticator signs has the browser's form, with members that are not read.
+    document["components"]["schemas"]["CreatedCredential"] = {}
+    ours = [operations for path, operations in document["paths"].items() if "/passkeys" not in path]
+    bodies = [o["requestBody"] for operations in ours for o in operations.values() if "requestBody" in o]
+    read = [body["content"]["application/json"] for body in bodies if "text/csv" not in body["content"]]
+    parts = [part for content in read for part in within(document, content["schema"])]
     assert {"object", "string", "array"} <= {part.get("type") for part in parts}
     for part in parts:
         if part.get("type") == "string" and "enum" not in part:
-            assert part["maxLength"] <= (20_000 if texts_of_people(part) else 300), part
+            most = 20_000 if texts_of_people(part) else LONGER.get(str(part.get("title")), 300)
+            assert part["maxLength"] <= most, part
         if part.get("type") == "array":
             assert part["maxItems"] <= (200 if part["items"].get("$ref", "").endswith("SessionIn") else 10), part
         if part.get("type") == "object" and "x-max-bytes" not in part:  # which is measured as a whole
@@ -132,12 +140,12 @@ def texts_of_people(part: dict[str, Any]) -> bool:
 
 
 def within(document: Any, schema: Any) -> Iterator[dict[str, Any]]:
-    """A schema and all that it is made of."""
+    """A schema and all that it is made of; what may be null, too, has its title outside."""
     if "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     yield schema
     for part in (
-        *schema.get("anyOf", []),
+        *({"title": schema.get("title"), **one} for one in schema.get("anyOf", [])),
         *schema.get("properties", {}).values(),
         *([schema["items"]] if "items" in schema else []),
     ):

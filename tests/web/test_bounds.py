@@ -210,6 +210,18 @@ async def rename(client: aiohttp.ClientSession, path: str) -> tuple[int, str | N
         return answer.status, answer.headers.get("Retry-After")
 
 
+async def test_a_clock_that_was_set_back_stops_nobody(redis_url: str, clock: ManualClock) -> None:
+    async with open_redis(redis_url) as client:
+        rates = Rates(client, clock)
+        await rates.spend("x", "mina", 60)
+        clock.set_back(3600)
+        for _ in range(60):
+            await rates.spend("x", "mina", 60)
+        with pytest.raises(RateLimitError) as refused:
+            await rates.spend("x", "mina", 60)
+        assert refused.value.retry_after == 1
+
+
 async def test_without_redis_nobody_is_stopped(redis_url: str, clock: ManualClock) -> None:
     async with open_redis(redis_url) as client:
         rates = Rates(client, clock)
@@ -282,6 +294,12 @@ async def test_names_that_look_like_others_are_refused(site: Site, name: str) ->
     async with site.browser("mina") as browser, browser.post(f"/do/{id_}/rename", data=form) as answer:
         # What would begin a new line is a space to a form, and spaces alone are no name.
         assert ("problem=NAME" in str(answer.url)) == (name.split() in ([name], []))
+
+
+@pytest.mark.parametrize("owner", ["", "\x00", "mi\x00na", "m" * 64, 7])
+async def test_an_owner_who_cannot_be_is_refused(site: Site, owner: object) -> None:
+    async with site.admin() as admin, admin.post("/api/v1/workspaces", json={**LAB, "owner": owner}) as answer:
+        assert (answer.status, [e["field"] for e in (await answer.json())["errors"]]) == (400, ["owner"])
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -13,7 +13,7 @@ async def test_history_and_audit_are_told_in_the_clients_language(site: Site) ->
         history = f"/api/v1/workspaces/{(await answer.json())['id']}/history"
     for language, created, added in (
         ("en", "mina created it", " added mina (Learner)"),
-        ("ko-KR,ko;q=0.9", "mina님이 만들었습니다", "님이 mina님을 추가했습니다(학생)"),
+        ("ko-KR,ko;q=0.9", "mina님이 만들었습니다", "님이 mina님을 추가했습니다(학습자)"),
     ):
         async with site.admin(**{"Accept-Language": language}) as admin:
             async with admin.get(history) as answer:

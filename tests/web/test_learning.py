@@ -68,7 +68,7 @@ async def test_a_page_that_lost_the_run_shows_what_was_sent_and_does_not_write(m
     status, path, said = await post(mina, f"/do/sessions/{id_}/complete", **here, index="1", q0="b")
     assert (status, path, said) == (303, f"/sessions/{id_}", {**here, "problem": "RUN_TAKEN_OVER"})
     shown = await page(mina, f"/sessions/{id_}?run={here['run']}&fence={here['fence']}")
-    assert "You went on with this on another device." in shown
+    assert "You went on with this in another tab or on another device." in shown
     assert re.search(r'value="b" checked', shown)
     assert (await runs(mina, id_))[0]["step_index"] == 1
 
@@ -88,6 +88,22 @@ async def test_answers_feedback_and_commands_come_only_after_they_were_checked(m
     assert not [secret for secret in secrets if secret in await page(mina, address)]
 
 
+async def test_a_check_with_open_questions_is_not_sent_and_counts_as_no_try(
+    site: Site, mina: aiohttp.ClientSession
+) -> None:
+    id_ = (await plan(mina, CHECK))["sessions"][0]["id"]
+    here = await start(mina, id_)
+    await post(mina, f"/do/sessions/{id_}/complete", **here, index="0")
+    for given in ({}, {"q0": " "}):
+        sent = await post(mina, f"/do/sessions/{id_}/complete", **here, index="1", **given)
+        assert sent == (303, f"/sessions/{id_}", {**here, "problem": "ANSWERS_MISSING"})
+    shown = await page(mina, f"/sessions/{id_}?run={here['run']}&fence={here['fence']}&problem=ANSWERS_MISSING")
+    assert "these questions have no answer: 1." in shown
+    assert "Not right yet" not in shown
+    async with site.services.database.connection() as c:
+        assert await c.fetchval("SELECT count(*) FROM run_tries") == 0
+
+
 async def test_what_ended_after_a_day_can_be_gone_on_with_or_begun_again(
     mina: aiohttp.ClientSession, clock: ManualClock
 ) -> None:
@@ -101,7 +117,7 @@ async def test_what_ended_after_a_day_can_be_gone_on_with_or_begun_again(
         assert await start(mina, id_) == {}  # it asks first, on the session's page
         shown = await page(mina, f"/sessions/{id_}")
         assert "Go on from there" in shown
-        assert "Begin again" in shown
+        assert "Start again from the beginning" in shown
         here = await start(mina, id_, **{choice: old["id"] if choice == "resume_from" else "yes"})
         found = await runs(mina, id_)
         assert [run["status"] for run in found] == ["ABANDONED", "RUNNING"]
@@ -129,7 +145,7 @@ async def test_an_admin_sees_a_learners_session_and_does_not_work_through_it(
 ) -> None:
     made = await plan(mina)
     async with site.browser("admin") as admin:
-        assert "by mina" in await page(admin, f"/plans/{made['id']}")
+        assert "mina's plan" in await page(admin, f"/plans/{made['id']}")
         shown = await page(admin, f"/sessions/{made['sessions'][0]['id']}")
     assert "Only mina can work through it." in shown
     assert "/start" not in shown
@@ -201,6 +217,53 @@ async def test_a_course_that_says_much_is_shown_by_its_beginning(site: Site, min
     shown = await page(mina, "/learn")
     assert "Paragraph 1." in shown
     assert "Paragraph 90." not in shown
+
+
+async def test_courses_say_their_language_who_wrote_them_and_how_many_sessions_they_have(
+    site: Site, mina: aiohttp.ClientSession
+) -> None:
+    sessions = [{"key": "one", "title": "One", "day": 1, "blueprint": LEARN}]
+    async with site.admin() as client:
+        admin = Learner(client)
+        for language, author in (("ko", "Kim"), ("en", None)):
+            new = {"title": "Git", "language": language, "author": author, "sessions": sessions, "key": "git"}
+            assert (await admin.ask("POST", "/courses", new))[0] == 201
+    english = [card.partition("</li>")[0] for card in (await page(mina, "/learn")).split('data-key="course-')[1:]]
+    assert ["English" in english[0], "한국어" in english[1]] == [True, True]  # the reader's own first
+    assert "1 session " in re.sub(r"<|·", " ", english[0])
+    assert "written by Kim" in english[1]
+    assert "Start this course" in english[0]
+    async with site.browser("jun", **{"Accept-Language": "ko"}) as jun:
+        shown = await page(jun, "/learn")
+        korean = [card.partition("</li>")[0] for card in shown.split('data-key="course-')[1:]]
+    assert ["한국어" in korean[0], "English" in korean[1]] == [True, True]
+    assert ("만든 사람: Kim" in korean[0], "워크스페이스" in "".join(korean)) == (True, False)
+
+
+async def test_an_author_withdraws_a_course_on_the_page_and_offers_it_again(
+    site: Site, mina: aiohttp.ClientSession
+) -> None:
+    await site.services.people.create_user(operator(), "kim", Role.TEACHER)
+    sessions = [{"key": "one", "title": "One", "day": 1, "blueprint": LEARN}]
+    async with site.browser("kim") as kim:
+        _, made = await Learner(kim).ask("POST", "/courses", {"title": "Mine", "language": "en", "sessions": sessions})
+        forms = {verb: f"/do/courses/{made['id']}/{verb}" for verb in ("withdraw", "offer", "take")}
+        shown = await page(mina, "/learn")
+        assert (forms["take"] in shown, forms["withdraw"] in shown) == (True, False)
+        assert await post(mina, forms["withdraw"]) == (303, "/learn", {"at": made["id"], "problem": "FORBIDDEN"})
+        await post(kim, forms["take"])
+        shown = await page(kim, "/learn")
+        assert (forms["take"] in shown, forms["withdraw"] in shown) == (False, True)
+        assert await post(kim, forms["withdraw"]) == (303, "/learn", {})
+        shown = await page(kim, "/learn")
+        assert "Withdrawn courses (1)" in shown
+        assert forms["offer"] in shown
+        assert "Mine" not in await page(mina, "/learn")
+        refused = (303, "/learn", {"at": made["id"], "problem": "COURSE_WITHDRAWN"})
+        assert await post(mina, forms["take"]) == refused
+        assert "This course is not offered any more." in await page(mina, "/learn?problem=COURSE_WITHDRAWN")
+        assert await post(kim, forms["offer"]) == (303, "/learn", {})
+    assert forms["take"] in await page(mina, "/learn")
 
 
 async def test_markdown_and_blueprints_are_read_beside_the_loop(

@@ -53,6 +53,19 @@ def test_which_screen_a_sessions_page_is(
     assert found is (S.CLOSED if screen is S.CLOSED else S.READ_ONLY)
 
 
+def test_only_its_learner_reads_a_completed_session_again() -> None:
+    done, run = replace(SESSION, status=SessionStatus.COMPLETED), replace(RUN, status=RunStatus.COMPLETED)
+
+    def screen(session: Session, runs: list[Run], *, is_learner: bool = True) -> Screen:
+        asked = presentation.screen(session, runs, None, is_learner=is_learner, reads_again=True, now=NOW, recovery=DAY)
+        return asked[0]
+
+    assert screen(done, [ENDED, run]) is S.REVIEW
+    assert screen(done, [run], is_learner=False) is S.CLOSED
+    assert screen(replace(SESSION, status=SessionStatus.SKIPPED), [ENDED]) is S.CLOSED
+    assert screen(GOING, [RUN]) is S.RESUME
+
+
 @pytest.mark.parametrize(
     ("on", "english", "korean", "late"),
     [
@@ -65,10 +78,12 @@ def test_which_screen_a_sessions_page_is(
 )
 def test_when_it_is_to_be_done(on: date, english: str, korean: str, late: bool) -> None:
     session = replace(SESSION, scheduled_for_date=on)
-    assert presentation.due(session, NOW.date(), ENGLISH) == (english, late)
-    assert presentation.due(session, NOW.date(), KOREAN) == (korean, late)
-    done = replace(session, status=SessionStatus.COMPLETED)
-    assert presentation.due(done, NOW.date(), ENGLISH) == (presentation.day(on, NOW.date(), ENGLISH), False)
+    assert presentation.when(session, NOW.date(), ENGLISH) == (english, late)
+    assert presentation.when(session, NOW.date(), KOREAN) == (korean, late)
+    done = replace(session, status=SessionStatus.COMPLETED, changed_at=NOW - DAY)
+    assert presentation.when(done, NOW.date(), ENGLISH) == ("yesterday", False), "when it was done, not when planned"
+    begun = replace(done, status=SessionStatus.IN_PROGRESS)
+    assert presentation.when(begun, NOW.date(), ENGLISH) == ("since yesterday", False)
 
 
 def test_what_comes_next_is_what_was_begun() -> None:

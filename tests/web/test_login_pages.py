@@ -58,7 +58,37 @@ async def test_a_used_link_says_so_to_strangers_and_leads_home_on_a_double_click
             async with again(link) as answer:
                 assert answer.status == 410
                 assert answer.content_type == "text/html"
-                assert "no longer works" in await answer.text()
+                page = await answer.text()
+                assert "no longer works" in page
+                assert 'href="/login"' in page  # there may be another way in
+
+
+async def test_a_used_link_of_another_person_does_not_lead_into_the_account_that_is_open(site: Site) -> None:
+    """Mina, at a computer that jun has left open, would take his pages for hers."""
+    link = (await site.login_link("mina")).url("")
+    async with site.client() as hers, hers.post(link):
+        pass
+    await site.services.people.create_user(operator(), "jun", Role.LEARNER)
+    async with site.browser("jun") as his:
+        for again in (his.get, his.post):
+            async with again(link, allow_redirects=False) as answer:
+                page = await answer.text()
+                assert answer.status == 410
+                assert "You are logged in as jun in this browser already." in page
+                assert "mina" not in page
+
+
+@pytest.mark.parametrize(("typed", "shown"), [("김민아", "김민아"), ('mi"na', "mi&#34;na")])
+async def test_what_can_be_nobodys_user_name_is_said_at_that_field(site: Site, typed: str, shown: str) -> None:
+    """Learners type what they are called. It tells a stranger nothing: no account has such a name."""
+    password = "seven green boats sail"
+    async with site.client() as browser, browser.post("/login", data={"name": typed, "password": password}) as answer:
+        page = await answer.text()
+    assert answer.status == 401
+    assert "it is what you chose when you joined" in page
+    assert f'value="{shown}"' in page
+    assert 'aria-describedby="wrong-name"' in page
+    assert password not in page
 
 
 @pytest.mark.parametrize("path", ["/login/x", "/login/%00", "/login/%ff", "/login/" + "a" * 5000])
@@ -164,12 +194,12 @@ async def test_a_new_login_gets_a_new_session_whatever_cookie_the_browser_brough
         assert answer.status == 401
 
 
-async def test_an_ended_session_shows_the_welcome_page_and_not_an_error(site: Site) -> None:
+async def test_an_ended_session_shows_the_page_to_log_in_on_and_not_an_error(site: Site) -> None:
     async with site.browser("mina") as browser:
         await site.services.people.change_user(operator(), "mina", role=None, active=False)
         async with browser.get("/") as answer:
             assert answer.status == 200
-            assert "You are not logged in" in await answer.text()
+            assert "Log in to CodeHub" in await answer.text()
 
 
 async def test_a_rotated_cookie_arrives_with_whatever_is_answered(site: Site, clock: ManualClock) -> None:

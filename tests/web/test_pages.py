@@ -10,14 +10,21 @@ import pytest
 from jinja2 import nodes
 
 from codehub import web
+from codehub.command import operator
 from codehub.i18n.texts import choose
+from codehub.openid.errors import LoginRefusedError
+from codehub.passkeys.model import Obstacle
+from codehub.policy.model import Role
 from codehub.sessions.blueprint import Step
 from codehub.sessions.model import SessionStatus
-from codehub.web import dashboard, player, presentation, texts
+from codehub.waiting_room.model import MemberState
+from codehub.web import account, account_tokens, classes, dashboard, player, presentation, texts
 from codehub.web.rendering import templates
 from codehub.workspaces.model import Operation
+from tests.policy.test_routes import BY_WAITING_TOKEN, WAYS_IN
 from tests.web.server import Site
 
+PARTS = ("title", "body")
 GAP = re.compile(r"\{(\w+)\}")
 
 
@@ -69,14 +76,31 @@ def _put_together() -> set[str]:
     states = [*presentation.SIGNS, "waiting", *(operation.lower() for operation in Operation)]
     return {
         *(key for key in texts.TEXTS["en"] if key.startswith(("error_", "docs_", "refused_", "learn_refused_"))),
+        *(
+            key
+            for key in texts.TEXTS["en"]
+            if key.startswith(("account_refused_", "account_done_", "people_refused_", "people_done_"))
+        ),
+        *(
+            key
+            for key in texts.TEXTS["en"]
+            if key.startswith(("join_form_", "join_name_", "join_display_name_", "join_password_"))
+        ),
+        *(key for key in texts.TEXTS["en"] if key.startswith("import_")),
+        *(f"valid_{how}" for how in classes.VALIDITIES),
+        *(f"account_{section}" for section in account.SECTIONS),
+        *(f"passkeys_{obstacle}" for obstacle in Obstacle),
+        *(f"provider_{refusal.kind}_{part}" for refusal in LoginRefusedError.__subclasses__() for part in PARTS),
+        *(f"account_scope_{scope}" for scope in account_tokens.SCOPES),
         *(f"{part}_{status.lower()}" for part in ("session", "plan") for status in SessionStatus),
         *(f"closed_{status.lower()}{part}" for status in SessionStatus for part in ("", "_body")),
         *(f"{part}_{step.lower()}" for part in ("step", "outline") for step in Step),
-        *(f"session_{verb}{part}" for verb in ("skip", "cancel") for part in ("", "_body", "_do")),
+        *(f"session_{verb}{part}" for verb in ("skip", "cancel", "anew") for part in ("", "_body", "_do", "_final")),
         *(f"session_done_{what}" for what in player.DONE.values()),
         *(f"now_{state}" for state in states),
         *(f"files_{how}" for how in presentation.Files),
         *(f"{part}_{verb}" for part in ("do", "busy") for verb in dashboard.VERBS),
+        *(f"line_member_{state}" for state in MemberState),
         *(f"entry_limit_{whose}" for whose in ("mine", "theirs", "all")),
         *(f"entry_step_{step}" for step in ("files", "start", "open")),
         *(
@@ -94,7 +118,7 @@ async def test_pages_speak_the_browsers_language_and_remember_the_chosen_one(sit
             assert "accept-language" in answer.headers["vary"]
             page = await answer.text()
             assert '<html lang="ko">' in page
-            assert texts.TEXTS["ko"]["welcome_title"] in page
+            assert texts.TEXTS["ko"]["sign_in_heading"] in page
         async with browser.get("/?lang=en") as answer:
             assert answer.headers["content-language"] == "en"
         async with browser.get("/docs") as answer:
@@ -157,6 +181,20 @@ async def test_the_openapi_document_is_valid_and_says_what_each_error_looks_like
             assert operation["responses"].keys() & {"200", "201", "202", "204"}
             graded = path.endswith("/complete")  # a step; the framework's own 422 is nowhere
             assert ("422" in operation["responses"]) == graded
-            if path.startswith("/api/"):
+            if path in BY_WAITING_TOKEN:
+                assert {"400", "404", "503"} <= operation["responses"].keys()
+                assert operation["security"] == []
+            elif path.startswith("/api/"):
                 assert {"400", "401", "403", "503"} - {"400"} <= operation["responses"].keys()
-                assert operation["security"]
+                assert bool(operation["security"]) != (path in WAYS_IN)
+
+
+async def test_what_is_not_there_is_said_between_the_same_links_as_elsewhere(site: Site) -> None:
+    await site.services.people.create_user(operator(), "mina", Role.LEARNER)
+    async with site.browser("mina", Accept="text/html") as browser:
+        for path in ("/nothing-here", "/plans/nothing", "/workspaces/nothing"):
+            async with browser.get(path) as answer:
+                shown = await answer.text()
+                assert (answer.status, 'href="/learn"' in shown, 'action="/logout"' in shown) == (404, True, True)
+    async with site.client(Accept="text/html") as stranger, stranger.get("/nothing-here") as answer:
+        assert (answer.status, "/logout" in await answer.text()) == (404, False)

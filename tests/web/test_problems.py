@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import re
 from typing import Any
 
 import aiohttp
@@ -12,6 +13,7 @@ from codehub.command import operator
 from codehub.policy.model import Role, Scope
 from codehub.settings import Settings
 from codehub.web.services import Services
+from tests.policy.test_routes import BY_WAITING_TOKEN, WAYS_IN
 from tests.virtual_time import ManualClock
 from tests.web.relay import relayed
 from tests.web.server import Site, serving_with
@@ -107,8 +109,8 @@ async def test_without_credentials_nothing_of_the_api_answers(site: Site, nobody
         document = await answer.json()
     asked = 0
     for path, operations in document["paths"].items():
-        for method in operations if path.startswith("/api/") else ():
-            url = path.format(name="admin", token_id="x", session_id="x", id="x", user="x", index="0")
+        for method in operations if path.startswith("/api/") and path not in {*BY_WAITING_TOKEN, *WAYS_IN} else ():
+            url = re.sub(r"\{\w+\}", "x", path.replace("{index}", "0"))
             async with nobody.request(method, url, json={"name": "mina"}) as answer:
                 assert answer.status == 401, (method, path)
                 asked += 1
@@ -165,7 +167,7 @@ async def test_somebody_elses_things_are_404_like_things_that_are_not_there(site
     ("method", "path", "allow"),
     [
         ("DELETE", "/api/v1/users", "HEAD, GET, POST"),
-        ("PUT", "/api/v1/users/admin", "HEAD, GET, PATCH"),
+        ("PUT", "/api/v1/users/admin", "HEAD, GET, PATCH, DELETE"),
         ("GET", "/logout", "POST"),
         ("HEAD", "/logout", "POST"),
         ("POST", "/healthz", "HEAD, GET"),
