@@ -36,7 +36,7 @@ bench: $(VENV)/installed-dev ## Run the benchmarks
 soak: $(VENV)/installed-dev ## Run the long campaigns (crashes, fifty times)
 	$(BIN)/python -m pytest -m soak --durations=10 $(ARGS)
 
-model: $(VENV)/installed-dev ## Explore every state of a workspace's life with two leaders, faults and requests (docs/model.md)
+model: $(VENV)/installed-dev ## Explore every state of a workspace's life and of a waiting room, with faults (docs/model.md)
 	$(BIN)/python -m model $(ARGS)
 
 lock: $(VENV)/installed-dev ## Resolve the dependencies anew into the two lock files

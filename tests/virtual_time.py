@@ -22,6 +22,10 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._elapsed
 
+    def set_back(self, seconds: float) -> None:
+        """What the clock on the wall says; sleepers sleep on."""
+        self._start -= timedelta(seconds=seconds)
+
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
             await asyncio.sleep(0)

@@ -51,6 +51,8 @@ LAZY_COMMANDS = {  # of capabilities; loaded when asked for
     "gc": ("codehub.retention.cli", "collect", OPERATE),
     "workspace": ("codehub.activity.cli", "workspaces", PEOPLE),
     "course": ("codehub.courses.cli", "app", LEARNING),
+    "class": ("codehub.classes.cli", "app", PEOPLE),
+    "queue": ("codehub.waiting_room.cli", "app", PEOPLE),
     "user": ("codehub.auth.cli", "users", PEOPLE),
     "token": ("codehub.auth.cli", "tokens", PEOPLE),
 }

@@ -20,6 +20,7 @@ STEPS: list[tuple[str, int]] = [
     ("user add", 2),
     ("user ls", 0),
     ("user login-link mina", 0),
+    ("user password mina", 1),  # without a terminal, and nothing to read
     ("user role mina learner", 0),
     ("user deactivate mina", 0),
     ("user activate mina", 0),
@@ -56,6 +57,31 @@ STEPS: list[tuple[str, int]] = [
     ("course list", 0),
     ("course export no-such-course {file}.out", 1),
     ("course export {course} {file}.out", 0),
+    ("course withdraw {course}", 0),
+    ("course withdraw no-such-course", 1),
+    ("course offer {course}", 0),
+    ("course offer no-such-course", 1),
+    ("class create 수업", 0),
+    ("class create Python --teacher nobody-here", 1),
+    ("class add {class} mina", 0),
+    ("class add {class} no-such-person", 1),
+    ("class invite {class} --hours 2 --max-uses 30", 0),
+    ("class import {class} {file}.csv --dry-run", 0),
+    ("class import {class} {file}.csv", 0),
+    ("class import {class} no-such-file", 1),
+    ("class show {class}", 0),
+    ("class show no-such-class", 1),
+    ("class remove {class} mina", 0),
+    ("class list", 0),
+    ("user remove mina --yes", 0),
+    ("user remove mina --yes", 1),
+    ("queue open workshop", 1),
+    ("queue open workshop --capacity 2", 0),
+    ("queue pause workshop", 0),
+    ("queue drain workshop", 0),
+    ("queue show workshop", 0),
+    ("queue show no-such-event", 1),
+    ("queue events", 0),
     ("migrate", 0),
     ("settings", 0),
     ("gc --dry-run", 0),
@@ -84,14 +110,15 @@ def test_every_command_is_here() -> None:
 
 
 def test_every_command_answers_a_program_in_json(platform: Platform, tmp_path: pathlib.Path) -> None:
-    known = {"file": str(tmp_path / "all.backup"), "token": "", "course": ""}
+    known = {"file": str(tmp_path / "all.backup"), "token": "", "course": "", "class": ""}
+    pathlib.Path(f"{known['file']}.csv").write_text("김민아,,7\n", encoding="utf-8")
     for step, code in STEPS:
         done = run(platform, *step.format(**known).split(), "--json")
         assert done.returncode == code, (step, done.stdout, done.stderr)
         if code == 0:
             told = json.loads(done.stdout)
             assert isinstance(told, dict), step
-            for name, makes in (("token", "token create"), ("course", "course import")):
+            for name, makes in (("token", "token create"), ("course", "course import"), ("class", "class create")):
                 known[name] = told["id"] if step.startswith(makes) else known[name]
         else:
             assert done.stdout == "", step

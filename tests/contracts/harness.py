@@ -46,7 +46,7 @@ async def fresh_runtime(kind: str, **changes: object) -> AsyncIterator[tuple[Pro
             await runtime.close()
 
 
-async def until(look: Callable[[], Awaitable[T]], seconds: float = 30.0) -> T:
+async def until(look: Callable[[], Awaitable[T]], seconds: float = 90.0) -> T:
     """Ask again until the answer is true; how long that takes is nobody's business."""
     async with asyncio.timeout(seconds):
         while not (found := await look()):
@@ -82,7 +82,12 @@ async def answering(runtime: ProcessRuntime, workspace_id: str) -> Container:
         container = await runtime.container(workspace_id)
         return container if container and container.answers else None
 
-    found = await until(look)
+    try:
+        found = await until(look)
+    except TimeoutError:
+        log = b"".join([piece async for piece in runtime.logs(workspace_id)])
+        seen = await runtime.container(workspace_id), await runtime.last_exit(workspace_id)
+        raise AssertionError(f"{workspace_id} does not answer: {seen}, {log[-2000:]!r}") from None
     assert found
     return found
 

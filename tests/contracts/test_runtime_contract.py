@@ -356,8 +356,10 @@ async def test_a_command_is_bounded_in_time_and_output(runtime: ProcessRuntime) 
     late = await runtime.exec("w1", ["sh", "-c", "echo begun; sleep 1000"], timeout_seconds=0.5)
     assert late.timed_out
     assert late.output == b"begun\n"
-    much = await runtime.exec("w1", ["sh", "-c", "yes | head -c 5000000"], max_output=1000)
+    much = await runtime.exec("w1", ["sh", "-c", "yes | head -c 5000000; echo the end"], max_output=1000)
     assert (len(much.output), much.truncated, much.exit_code) == (1000, True, 0)
+    assert much.output.endswith(b"y\nthe end\n")
+    assert much.left_out == 5_000_008 - 1000
 
 
 async def test_a_command_that_leaves_something_running_comes_back(runtime: ProcessRuntime) -> None:

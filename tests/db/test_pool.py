@@ -1,11 +1,14 @@
 """The pool: errors that say what is wrong, nothing that waits for ever, recovery by itself."""
 
 import asyncio
+import pathlib
+import re
 import time
 
 import asyncpg
 import pytest
 
+import codehub
 from codehub.db import Database, Listener
 from codehub.errors import StartError, UnavailableError
 from tests.sessions.cutting import cutting
@@ -52,11 +55,13 @@ async def test_a_connection_that_the_server_is_about_to_end_is_unavailable_too(d
                 relay.announce_end()
                 await settle()
                 await c.fetchval("SELECT 1")
-        with pytest.raises(UnavailableError):  # also where everything was done, and the connection is given back
+        async with database.connection() as c:  # where everything was done it stays so: the next user is told
+            assert await c.fetchval("SELECT 1") == 1
+            relay.announce_end()
+            await settle()
+        with pytest.raises(UnavailableError):
             async with database.connection() as c:
                 await c.fetchval("SELECT 1")
-                relay.announce_end()
-                await settle()
         async with database.connection() as c:
             assert await c.fetchval("SELECT 1") == 1
         await database.close()
@@ -75,6 +80,32 @@ async def test_a_transaction_that_raises_is_rolled_back(database: Database) -> N
             raise RuntimeError
     async with database.connection() as c:
         assert await c.fetchval("SELECT count(*) FROM users") == 0
+
+
+async def test_a_transaction_that_was_left_open_does_not_reach_the_next_user(database_url: str) -> None:
+    database = await Database.open(database_url, size=1)
+    async with database.connection() as c:
+        await c.execute("BEGIN")
+        await c.execute("SELECT pg_advisory_xact_lock(1), set_config('lock_timeout', '7s', true)")
+    async with database.connection() as c:
+        mine = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'"
+        assert await c.fetchval(mine) == 0
+        assert await c.fetchval("SHOW lock_timeout") == "0"
+        assert await c.fetchval("SELECT pg_current_xact_id_if_assigned()") is None
+    await database.close()
+
+
+def test_no_statement_leaves_anything_with_its_connection() -> None:
+    """Connections go back to the pool as they are."""
+    leaving = re.compile(
+        r"pg_(try_)?advisory_(lock|unlock)|set_config\((?![^)]*, true\))|\bTEMP(ORARY)?\b"
+        r"|(^--[^\n]*\n|;\s*)(SET(?! LOCAL)|LISTEN|PREPARE|DECLARE)\b",
+        re.MULTILINE | re.IGNORECASE,
+    )
+    assert leaving.search("-- name: slow\nSET lock_timeout = 5;")
+    package = pathlib.Path(codehub.__file__).parent
+    found = [p for p in package.rglob("*.sql") if p.parent.name != "migrations" and leaving.search(p.read_text())]
+    assert found == []
 
 
 async def test_the_listener_calls_on_connection_on_notification_and_after_every_reconnection(

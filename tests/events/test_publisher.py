@@ -10,6 +10,7 @@ from codehub.events import publisher
 from codehub.events.outbox import sql
 from codehub.events.publisher import Publisher
 from tests.auth.helpers import eventually
+from tests.virtual_time import ManualClock
 
 DEFER = (
     "INSERT INTO deferred_events (at, audience, kind, subject, data) "
@@ -77,3 +78,31 @@ async def test_it_looks_by_itself_for_what_no_process_woke_it_for(database: Data
     finally:
         await running.stop()
     assert await published(database) == [1]
+
+
+async def test_what_comes_soon_after_others_is_published_together(database: Database, clock: ManualClock) -> None:
+    running = Publisher(database, clock)
+    running.start()
+    try:
+        async with database.connection() as c:
+            await c.execute(DEFER, "x", 1, 1)
+
+            async def first() -> bool:
+                running.wake()
+                return await published(database) == [1]
+
+            await eventually(first, 10)  # at once, though no time passes
+            for number in (2, 3):
+                await c.execute(DEFER, "x", number, number)
+                running.wake()
+                for _ in range(20):  # long enough for it, if it did not wait
+                    await c.fetchval("SELECT 1")
+
+            async def all_of_them() -> bool:
+                await clock.advance(publisher.PAUSE_SECONDS)
+                return await published(database) == [1, 2, 3]
+
+            await eventually(all_of_them, 10)
+            assert await c.fetchval("SELECT count(DISTINCT xmin::text) FROM events") == 2
+    finally:
+        await running.stop()

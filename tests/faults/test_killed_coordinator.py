@@ -27,6 +27,7 @@ from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace, Workspaces
 from tests.platform import clean_environment
 from tests.servers import TEMPLATE, TestServers
+from tests.waiting_room.admission import a_line
 from tests.workspaces.ides import write_templates
 
 MINA = Principal("mina", Role.ADMIN, ALL_SCOPES)
@@ -52,7 +53,7 @@ class Stage:
             COORDINATOR_IDLE_INTERVAL="0.5",
         )
         templates = Templates.load(self._templates, folder / "data")
-        self.service = Workspaces(database, SystemClock(), LimitsConfig(), templates)
+        self.service = Workspaces(database, SystemClock(), LimitsConfig(), templates, a_line(SystemClock()))
         self.process: subprocess.Popen[bytes] | None = None
         self.deaths = 0
 

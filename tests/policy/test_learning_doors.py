@@ -16,12 +16,19 @@ SESSION, RUN = "/sessions/{session}", "/runs/{run}"
 REQUESTS: dict[Action, list[tuple[str, str, object]]] = {
     Action.PLAN_SEE: [("GET", "/plans/{plan}", None)],
     Action.SESSION_SEE: [("GET", SESSION, None), ("GET", f"{SESSION}/blueprint", None)],
-    Action.RUN_SEE: [("GET", f"{SESSION}/runs", None), ("GET", RUN, None), ("GET", f"{RUN}/snapshots", None)],
+    Action.RUN_SEE: [
+        ("GET", f"{SESSION}/runs", None),
+        ("GET", RUN, None),
+        ("GET", f"{RUN}/snapshots", None),
+        ("GET", f"{RUN}/tries", None),
+        ("GET", f"{RUN}/help", None),
+    ],
     Action.RUN_START: [("POST", f"{SESSION}/runs", None)],
     Action.RUN_WRITE: [
         ("POST", f"{RUN}/activity", {"fence": 1}),
         ("POST", f"{RUN}/steps/0/complete", {"fence": 1, "state": {}}),
     ],
+    Action.RUN_HELP: [("DELETE", f"{RUN}/help", None)],
     Action.RUN_ABANDON: [("POST", f"{RUN}/abandon", {"fence": 1})],
     Action.SESSION_SKIP: [("POST", f"{SESSION}/skip", None)],
     Action.SESSION_CANCEL: [("POST", f"{SESSION}/cancel", None)],

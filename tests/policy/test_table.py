@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -38,7 +39,7 @@ WHO = {
     "stranger": (JUN, HERS),
     "other teacher": (TEACHER, HERS),
 }
-# Y: may; T: may, and the owner is told; F: forbidden; H: not there. Workspaces, plans, courses, in the order of `WHO`.
+# Y: may; T: may, and the owner is told; F: forbidden; H: not there. All that has an owner, in the order of `WHO`.
 CELLS = {
     Action.WORKSPACE_SEE: "YYYYHH",
     Action.WORKSPACE_HISTORY: "YFYYHH",
@@ -67,10 +68,35 @@ CELLS = {
     Action.RUN_START: "YHFFHH",
     Action.RUN_WRITE: "YHFFHH",
     Action.RUN_ABANDON: "YHFFHH",
+    Action.RUN_HELP: "YHFFHH",
     Action.COURSE_SEE: "YYYYYY",
     Action.COURSE_SOURCE: "YFFYFF",
     Action.COURSE_CHANGE: "YFFYFF",
+    Action.COURSE_WITHDRAW: "YFFYFF",
     Action.COURSE_TAKE: "YYYYYY",
+    Action.EVENT_SEE: "YYYYYY",
+    Action.EVENT_LINE: "YFFYFF",
+    Action.EVENT_CHANGE: "YFFYFF",
+}
+# Of a class: its teacher, a learner of it, an admin, a learner and a teacher of another.
+CLASS = Resource("c1")
+IN_CLASS = (
+    (TEACHER, replace(CLASS, is_taught=True, is_member=True)),
+    (MINA, replace(CLASS, is_member=True)),
+    (ADMIN, CLASS),
+    (JUN, CLASS),
+    (TEACHER, CLASS),
+)
+CLASSES = {
+    Action.CLASS_SEE: "YYYHH",
+    Action.CLASS_MEMBERS: "YFYHH",
+    Action.CLASS_MANAGE: "YFYHH",
+    Action.CLASS_CHANGE: "YFYHH",
+    Action.CLASS_ASSIGN: "YFYHH",
+    Action.CLASS_PROGRESS: "YFYHH",
+    Action.CLASS_ANSWER: "YFYHH",
+    Action.CLASS_INVITATIONS: "YFYHH",
+    Action.CLASS_INVITE: "YFYHH",
 }
 # Of the platform and of accounts: themselves (or a learner), another learner, a teacher, an admin.
 ADMINS_ONLY, EVERYBODY, OWN = "FFFY", "YYYY", "YHHY"
@@ -86,20 +112,41 @@ OTHERS = {
     Action.USER_LIST: ADMINS_ONLY,
     Action.USER_CREATE: ADMINS_ONLY,
     Action.USER_CHANGE: ADMINS_ONLY,
+    Action.USER_PROFILE: OWN,
+    Action.USER_REMOVE: ADMINS_ONLY,
     Action.USER_LOOK_UP: "FFYY",
-    Action.LOGIN_LINK_CREATE: ADMINS_ONLY,
+    Action.LOGIN_LINK_CREATE: OWN,
+    Action.PASSWORD_CHANGE: OWN,
     Action.TOKEN_LIST: OWN,
     Action.TOKEN_CREATE: OWN,
     Action.TOKEN_REVOKE: OWN,
+    Action.PASSKEY_LIST: OWN,
+    Action.PASSKEY_ADD: "YHHH",
+    Action.PASSKEY_RENAME: OWN,
+    Action.PASSKEY_REMOVE: OWN,
     Action.LOGIN_LIST: OWN,
     Action.LOGIN_REVOKE: OWN,
+    Action.IDENTITY_LIST: OWN,
+    Action.IDENTITY_LINK: "YHHH",
+    Action.IDENTITY_REMOVE: OWN,
     Action.PLAN_CREATE: EVERYBODY,
     Action.PLAN_CREATE_FOR: ADMINS_ONLY,
     Action.PLAN_LIST: EVERYBODY,
     Action.PLAN_LIST_ALL: ADMINS_ONLY,
     Action.COURSE_LIST: EVERYBODY,
+    Action.COURSE_LIST_WITHDRAWN: ADMINS_ONLY,
     Action.COURSE_CREATE: "FFYY",
     Action.COURSE_CREATE_FOR: ADMINS_ONLY,
+    Action.CLASS_CREATE: "FFYY",
+    Action.CLASS_JOIN: EVERYBODY,
+    Action.CLASS_LIST: EVERYBODY,
+    Action.CLASS_LIST_ALL: ADMINS_ONLY,
+    Action.QUEUE_JOIN: EVERYBODY,
+    Action.QUEUE_JOIN_FOR: ADMINS_ONLY,
+    Action.QUEUE_PLACE: EVERYBODY,
+    Action.QUEUE_GIVE_BACK: EVERYBODY,
+    Action.EVENT_CREATE: "FFYY",
+    Action.EVENT_LIST: EVERYBODY,
     Action.AUDIT_READ: ADMINS_ONLY,
     Action.LOOPS_READ: ADMINS_ONLY,
     Action.METRICS_READ: ADMINS_ONLY,
@@ -115,7 +162,19 @@ def letter(decision: Decision) -> str:
 
 def test_every_action_stands_in_the_table_and_in_this_test() -> None:
     public = {action for action, rule in TABLE.items() if rule.subject is Subject.PUBLIC}
-    assert set(TABLE) == set(Action) == {*CELLS, *OTHERS, *public}
+    assert set(TABLE) == set(Action) == {*CELLS, *CLASSES, *OTHERS, *public}
+
+
+@pytest.mark.parametrize("action", CLASSES)
+def test_a_class_is_its_teachers_and_for_others_it_is_not_there(action: Action) -> None:
+    assert "".join(letter(rules.decide(who, action, what)) for who, what in IN_CLASS) == CLASSES[action]
+
+
+def test_whom_a_principal_teaches_is_theirs_to_help() -> None:
+    kim = replace(TEACHER, teaches=frozenset({"mina"}))
+    assert letter(rules.decide(kim, Action.WORKSPACE_ENTER, HERS)) == "T"
+    assert letter(rules.decide(kim, Action.PLAN_SEE, HERS)) == "Y"
+    assert letter(rules.decide(kim, Action.PLAN_SEE, Resource("w2", "jun"))) == "H"
 
 
 @pytest.mark.parametrize("action", CELLS)
@@ -133,7 +192,7 @@ def test_what_is_the_platforms_or_an_accounts(action: Action) -> None:
 @pytest.mark.parametrize("action", list(Action))
 def test_without_a_login_only_what_is_public_and_with_a_shell_all_but_learning_for_others(action: Action) -> None:
     assert rules.allows(None, action) == (TABLE[action].subject is Subject.PUBLIC)
-    learning = action in {Action.RUN_START, Action.RUN_WRITE, Action.RUN_ABANDON}
+    learning = action in {Action.RUN_START, Action.RUN_WRITE, Action.RUN_ABANDON, Action.RUN_HELP}
     assert letter(rules.decide(OPERATOR, action, HERS)) == ("F" if learning else "Y")
     if TABLE[action].subject is not Subject.PUBLIC and not learning:
         assert rules.decide(OPERATOR, action, HERS).relation is Relation.OPERATOR

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from codehub.proxy import answers
-from codehub.proxy.model import Address, Answer, Decision, Forward, Hold, Limits, RequestHead
+from codehub.proxy.model import Address, Answer, Decision, Forward, Hold, Later, Limits, RequestHead
 from tests.proxy.harness import (
     OK,
     Proxy,
@@ -419,6 +419,44 @@ def test_a_held_request_ends_with_its_client() -> None:
     while not waiting[0].cancelled() and time.monotonic() < patience:
         threading.Event().wait(0.01)
     assert waiting[0].cancelled()
+    proxy.close()
+    upstream.close()
+
+
+def test_a_decision_may_be_handed_in_by_a_call() -> None:
+    """Of either kind, with a body and with further requests behind it."""
+    page = Answer(200, (), b"now")
+
+    def later(decision: Forward | Answer) -> Later:
+        def begin(decided: Callable[[Forward | Answer], None]) -> None:
+            asyncio.get_running_loop().call_later(0.05, decided, decision)
+
+        return Later(begin)
+
+    proxy, upstream = deciding(lambda forward: lambda head: later(page if head.method == b"GET" else forward))
+    put = b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+    received = exchange(proxy, GET % 1 + put + GET % 2 + LAST)
+    got = answers_in(received, b"GET", b"PUT", b"GET", b"GET")
+    assert [(one.status, one.body == b"now") for one in got] == [(200, True), (200, False), (200, True), (200, True)]
+    assert [seen.body for seen in upstream.seen] == [b"hello"]
+    proxy.close()
+    upstream.close()
+
+
+def test_a_decision_handed_in_after_the_client_left_does_nothing() -> None:
+    handed_in: list[Callable[[Forward | Answer], None]] = []
+    page = Answer(200, (), b"now")
+    first = Later(handed_in.append)
+    proxy, upstream = deciding(lambda _forward: lambda head: page if head.path == b"/last" else first)
+    client = proxy.connect()
+    client.sendall(GET % 1)
+    while not handed_in:
+        threading.Event().wait(0.01)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    client.close()
+    proxy.loop.call_soon_threadsafe(handed_in[0], page)
+    proxy.loop.call_soon_threadsafe(handed_in[0], page)
+    assert one_answer(exchange(proxy, b"GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).body == b"now"
     proxy.close()
     upstream.close()
 

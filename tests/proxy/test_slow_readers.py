@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from codehub.proxy.downstream import Client
 from codehub.proxy.metrics import Refusal
 from tests.proxy.harness import HandClock, Proxy, Script, Upstream, proxied, read_all, read_until, refusals, wait_until
 
@@ -110,3 +111,19 @@ def test_a_megabyte_really_at_four_kilobytes_a_second() -> None:
             got += len(piece)
             time.sleep(max(0.0, began + got / RATE - time.monotonic()))
         assert got > size
+
+
+def test_a_machine_that_vanished_is_given_up_by_the_kernel_also_where_bytes_are_under_way() -> None:
+    """Keep-alive asks only on a connection without any: on a stream that says something every 30 s it never does."""
+    with proxied(sending(2, b"Content-Length: %d\r\n")) as (proxy, _), proxy.connect() as client:
+        client.sendall(GET % b"")
+        client.recv(1)
+
+        def options() -> list[list[int]]:
+            sockets = [
+                thing.transport.get_extra_info("socket") for thing in proxy.engine.watched if isinstance(thing, Client)
+            ]
+            wanted = (socket.SOL_SOCKET, socket.SO_KEEPALIVE), (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+            return [[one.getsockopt(*option) for option in wanted] for one in sockets]
+
+        assert proxy.call(options) == [[1, 120_000]]

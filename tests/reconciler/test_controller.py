@@ -30,6 +30,7 @@ from codehub.workspaces.service import NewWorkspace, Workspaces
 from codehub.workspaces.ttl_policy import TtlPolicies
 from tests.null_runtime import NullRuntime
 from tests.virtual_time import ManualClock
+from tests.waiting_room.admission import a_line
 
 MINA = Principal("mina", Role.LEARNER, ALL_SCOPES)
 
@@ -113,7 +114,7 @@ async def build(
     ttl_policies = TtlPolicies(TtlConfig(), ActivityConfig(), OneTemplate())  # type: ignore[arg-type]
     recheck = ByActivity(reader, clock, ttl_policies)
     controller = Controller(lease, runtime, operations, clock, config, lambda: None, recheck)
-    service = Workspaces(database, clock, LimitsConfig(), OneTemplate())  # type: ignore[arg-type]
+    service = Workspaces(database, clock, LimitsConfig(), OneTemplate(), a_line(clock))  # type: ignore[arg-type]
     return House(database, clock, runtime, service, controller, config, lease)
 
 

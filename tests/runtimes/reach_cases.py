@@ -101,15 +101,24 @@ hidden.listen()
 Target = tuple[str, str, str, int]
 
 
+def _on_one_port(stack: contextlib.ExitStack) -> tuple[int, socket.socket]:
+    """For both families and for datagrams; one that is free for a listener alone is not enough."""
+    while True:
+        with contextlib.ExitStack() as tried, contextlib.suppress(OSError):
+            four = tried.enter_context(socket.create_server(("0.0.0.0", 0)))
+            port = four.getsockname()[1]
+            tried.enter_context(socket.create_server(("::", port), family=socket.AF_INET6))
+            datagrams = tried.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            datagrams.bind(("0.0.0.0", port))
+            stack.enter_context(tried.pop_all())
+            return port, datagrams
+
+
 @contextlib.contextmanager
 def a_busy_machine() -> Iterator[list[Target]]:
     """Services on every address of the machine, and what is to be reached of them: nothing."""
     with contextlib.ExitStack() as stack:
-        four = stack.enter_context(socket.create_server(("0.0.0.0", 0)))
-        port = four.getsockname()[1]
-        stack.enter_context(socket.create_server(("::", port), family=socket.AF_INET6))
-        datagrams = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        datagrams.bind(("0.0.0.0", port))
+        port, datagrams = _on_one_port(stack)
         hidden = stack.enter_context(socket.socket(socket.AF_UNIX))
         hidden.bind("\0codehub-test-machine")
         hidden.listen()

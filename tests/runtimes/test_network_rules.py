@@ -49,20 +49,20 @@ def test_an_operator_opens_private_networks_but_never_the_machine_or_its_link() 
 @pytest.mark.parametrize(
     ("entry", "host", "port", "named"),
     [
-        ("pypi.org", "pypi.org", 443, True),
-        ("pypi.org", "PyPI.org.", 443, True),
-        ("pypi.org", "evilpypi.org", 443, False),
-        ("pypi.org", "pypi.org.evil.net", 443, False),
-        ("pypi.org", "files.pypi.org", 443, False),
-        ("*.pypi.org", "files.pypi.org", 443, True),
-        ("*.pypi.org", "pypi.org", 443, False),
+        ("mirror.test", "mirror.test", 443, True),
+        ("mirror.test", "Mirror.test.", 443, True),
+        ("mirror.test", "evilmirror.test", 443, False),
+        ("mirror.test", "mirror.test.evil.net", 443, False),
+        ("mirror.test", "files.mirror.test", 443, False),
+        ("*.mirror.test", "files.mirror.test", 443, True),
+        ("*.mirror.test", "mirror.test", 443, False),
         ("git.test:22", "git.test", 22, True),
         ("git.test:22", "git.test", 443, False),
         ("10.1.2.3", "10.1.2.3", 80, True),
         ("10.1.2.3", "10.1.2.4", 80, False),
         ("10.0.0.0/8", "10.1.2.4", 80, True),
         ("10.1.2.3:80", "10.1.2.3", 81, False),
-        ("pypi.org", "151.101.0.223", 443, False),
+        ("mirror.test", "151.101.0.223", 443, False),
         ("fd00::/8", "[fd00::1]", 443, True),
     ],
 )
@@ -72,14 +72,14 @@ def test_an_allowlist_names_exactly_what_it_says(entry: str, host: str, port: in
 
 
 @pytest.mark.parametrize(
-    "entry", ["a b", "http://pypi.org", "pypi.org:0", "pypi.org:99999", "*", "a..b", "*.*.org", "a/b"]
+    "entry", ["a b", "http://mirror.test", "mirror.test:0", "mirror.test:99999", "*", "a..b", "*.*.org", "a/b"]
 )
 def test_what_is_no_host_is_refused_by_name(entry: str) -> None:
-    assert entry in str(allowlist.complaint(["pypi.org", entry]))
+    assert entry in str(allowlist.complaint(["mirror.test", entry]))
 
 
 def test_an_address_that_an_allowlist_names_is_open_though_it_is_private() -> None:
-    exam = rules.Rules(allowlist.parse(["10.1.2.3", "pypi.org"]))
+    exam = rules.Rules(allowlist.parse(["10.1.2.3", "mirror.test"]))
     assert exam.refuses_address(ipaddress.ip_address("10.1.2.3")) is None
     assert exam.refuses_address(ipaddress.ip_address("10.1.2.4"))
 
@@ -116,9 +116,9 @@ def test_a_request_for_a_proxy_is_read_and_another_is_not() -> None:
 
 def test_an_allowlist_goes_through_the_proxy_whatever_else_there_is() -> None:
     way = ways.Way(SLIRP4NETNS, "", {"nft": "/nft", "slirp4netns": "/s"}, ("10.0.2.3",))
-    config = RuntimeConfig(network_allow=("pypi.org",))
+    config = RuntimeConfig(network_allow=("mirror.test",))
     exam = ways.of(ProcessSpec(("x",), network=Network.ALLOWLIST, allow=("git.test",)), config, way)
-    assert (exam.kind, exam.allow) == (RELAY, ["pypi.org", "git.test"])
+    assert (exam.kind, exam.allow) == (RELAY, ["mirror.test", "git.test"])
     assert ways.of(ProcessSpec(("x",)), config, way).kind == SLIRP4NETNS
 
 

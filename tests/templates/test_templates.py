@@ -31,7 +31,7 @@ WRONG = {
     GOOD + "env = { A = 1 }": "process.env: must be a table of names and texts in quotes",
     GOOD + 'env = { "A-B" = "1" }': "process.env: A-B cannot be the name of an environment variable",
     GOOD + 'network = "some"': "process.network: must be one of internet, allowlist, none, host",
-    GOOD + 'allow = ["pypi.org"]': 'process: allow goes with network = "allowlist"',
+    GOOD + 'allow = ["mirror.test"]': 'process: allow goes with network = "allowlist"',
     GOOD + 'network = "allowlist"\nallow = ["http://a"]': "process: http://a: what follows the colon is not a port",
     GOOD + 'paths = ["opt"]': "process: paths must be absolute, and opt is not",
     'activity_profile = "emacs"\n' + GOOD: "activity_profile: must be one of vscode, jupyter, plain",

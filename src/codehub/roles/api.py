@@ -99,4 +99,5 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._services.hub.stop()
+        await self._services.waiting_streams.stop()
         await super().shutdown(sockets)

@@ -18,6 +18,7 @@ from codehub.embedded.child import Child
 from codehub.embedded.datadir import DataDir
 from codehub.embedded.servers import Servers, Urls
 from codehub.errors import StartError
+from codehub.hostnames import LOCALHOST, is_loopback
 from codehub.settings import Settings, to_environ
 from codehub.supervisor import log_files
 from codehub.supervisor.listeners import open_sockets, open_unix_socket
@@ -45,11 +46,12 @@ class Roles:
 
 
 def base_url(settings: Settings, listener: socket.socket) -> str:
-    """Where users reach us."""
+    """Where users reach us. On this machine by name: browsers keep passkeys for names, not for addresses."""
     if settings.server.public_url:
         return settings.server.public_url.rstrip("/")
     host, port = listener.getsockname()[:2]
-    shown = "127.0.0.1" if host == "0.0.0.0" else f"[{host}]" if ":" in host else host
+    here = host in {"0.0.0.0", "::"} or is_loopback(host)
+    shown = LOCALHOST if here else f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"
 
 
@@ -117,6 +119,8 @@ class Supervisor:
             **to_environ(self._settings),
             "CODEHUB_DATABASE_URL": urls.database,
             "CODEHUB_REDIS_URL": urls.redis,
+            # The one that was free: browsers name it in what a passkey signs.
+            "CODEHUB_PORT": str(self._sockets[0].getsockname()[1]),
             # Also should another account come to be meanwhile: all of one instance use the same.
             **({"CODEHUB_USER": self._servers.account.name} if self._servers.account else {}),
             "CODEHUB_SECRET_KEY": self._settings.auth.secret_key or self._data.secret("signing-key"),

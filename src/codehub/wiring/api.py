@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from codehub.activity.service import Activity
+from codehub.assignments import teaching
 from codehub.audit.service import AuditLog
-from codehub.auth.credentials import CHANNEL, Credentials
-from codehub.auth.service import People
+from codehub.auth.credentials import CHANNEL
 from codehub.auth.streams import OpenStreams
+from codehub.classes.overview import Overview
 from codehub.clock import Clock
-from codehub.courses.service import Courses
 from codehub.db import Database, Listener, migrate
 from codehub.db.redis import open_redis
 from codehub.errors import SettingsError, StartError
@@ -22,16 +22,14 @@ from codehub.gate.passes import Passes
 from codehub.invocation import command
 from codehub.rates import Rates
 from codehub.runtimes.process import ProcessRuntime
-from codehub.sessions.blueprints import Blueprints
-from codehub.sessions.practice import Practice
+from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice_results import PracticeResults
 from codehub.sessions.practice_store import DONE_CHANNEL as PRACTICE_CHANNEL
-from codehub.sessions.runs import Runs
-from codehub.sessions.service import Sessions
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
 from codehub.web.services import Services
-from codehub.workspaces import changes, leaving
+from codehub.wiring import learning, people, waiting_room
+from codehub.workspaces import changes
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -41,30 +39,27 @@ from codehub.workspaces.ttl_policy import TtlPolicies
 async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Services]:
     """Connect everything; `settings` must name both servers and a secret key by now."""
     storage, auth = settings.storage, settings.auth
-    if not (storage.database_url and storage.redis_url and auth.secret_key):
-        raise StartError(
-            f"set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `{command('serve')}`"
-        )
-    database = await Database.open(storage.database_url, size=storage.database_pool_size)
-    client = open_redis(storage.redis_url)
-    listener = Listener(storage.database_url, clock)
+    database_url, redis_url, key = _required(settings)
+    database = await Database.open(database_url, size=storage.database_pool_size)
+    client = open_redis(redis_url)
+    listener = Listener(database_url, clock)
     open_streams = OpenStreams(database, clock)
     publisher = Publisher(database, clock)
     results = PracticeResults(database, clock)
+    waiting = waiting_room.build(settings, database, client, clock, key)
+    school = people.build(settings, database, client, clock, key)
     try:
         async with database.connection() as c:
             await migrate.require_current(c)
-        credentials = Credentials(database, clock, auth, auth.secret_key)
         templates = _templates(settings)
-        workspaces = Workspaces(database, clock, settings.limits, templates)
-        people = People(database, clock, auth, settings.limits, credentials, leaving.put_away)
-        where, passes = origins.of(settings), Passes(auth.secret_key)
+        workspaces = Workspaces(database, clock, settings.limits, templates, waiting.lab)
+        where, passes = origins.of(settings), Passes(key)
+        entering = database, clock, workspaces, school.credentials, passes
         ttl_policies = TtlPolicies(settings.ttl, settings.activity, templates)
-        blueprints = Blueprints()
-        practice = Practice(database, clock, settings.practice, workspaces, blueprints, results)
-        sessions = Sessions(database, clock, settings.sessions, templates, blueprints, publisher.wake)
-        hub = Hub(database, clock, changes.kinds(ttl_policies))
-        listener.subscribe(CHANNEL, credentials.forget)
+        about = templates, workspaces, school.classes, results
+        learnt = learning.build(settings, database, clock, *about, publisher.wake)
+        hub = Hub(database, clock, {**changes.kinds(ttl_policies), **teaching.KINDS})
+        listener.subscribe(CHANNEL, school.credentials.forget)
         listener.subscribe(CHANNEL, open_streams.wake)
         listener.subscribe(EVENTS_CHANNEL, hub.wake)
         listener.subscribe(PRACTICE_CHANNEL, results.wake)
@@ -76,9 +71,9 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             database=database,
             redis=client,
             listener=listener,
-            credentials=credentials,
             open_streams=open_streams,
-            people=people,
+            **vars(school),
+            overview=Overview(database, school.classes, workspaces, waiting.room),
             audit=AuditLog(database),
             templates=templates,
             # Only for what needs no rights: showing logs.
@@ -87,25 +82,37 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             hub=hub,
             origins=where,
             passes=passes,
-            access=Access(
-                *(database, clock, workspaces, credentials, passes),
-                isolated=where.isolated,
-                session_seconds=auth.session_seconds,
-            ),
-            sharing=Sharing(database, clock, settings.limits, workspaces, people, isolated=where.isolated),
+            access=Access(*entering, isolated=where.isolated, session_seconds=auth.session_seconds),
+            sharing=Sharing(database, clock, settings.limits, workspaces, school.people, isolated=where.isolated),
             ttl_policies=ttl_policies,
             activity=Activity(database, client, ttl_policies, workspaces),
             rates=Rates(client, clock),
-            sessions=sessions,
-            courses=Courses(database, clock, settings.sessions, sessions),
-            runs=Runs(database, clock, settings.sessions, blueprints, practice, publisher.wake),
-            practice=practice,
+            sessions=learnt.sessions,
+            courses=learnt.courses,
+            assignments=learnt.assignments,
+            hands=learnt.hands,
+            runs=learnt.runs,
+            practice=learnt.practice,
+            run_places=RunPlaces(database, waiting.lab),
+            waiting_room=waiting.room,
+            waiting_events=waiting.events,
+            waiting_streams=waiting.streams,
         )
     finally:
         for loop in (listener, results, publisher, open_streams):
             await loop.stop()
-        await client.aclose()
+        for opened in (school.openid, waiting.line, client):
+            await opened.aclose()
         await database.close()
+
+
+def _required(settings: Settings) -> tuple[str, str, str]:
+    storage, key = settings.storage, settings.auth.secret_key
+    if not (storage.database_url and storage.redis_url and key):
+        raise StartError(
+            f"set CODEHUB_DATABASE_URL, CODEHUB_REDIS_URL and CODEHUB_SECRET_KEY, or use `{command('serve')}`"
+        )
+    return storage.database_url, storage.redis_url, key
 
 
 def _templates(settings: Settings) -> Templates:

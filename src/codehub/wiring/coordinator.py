@@ -27,18 +27,27 @@ from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.process import ProcessRuntime
 from codehub.sessions import practice_loop, practice_store, sweeper
+from codehub.sessions import service as sessions
 from codehub.sessions.practice_loop import PracticeLoop
 from codehub.settings import Settings
 from codehub.system.privileges import service_account
 from codehub.system.processes import BOOT_ID
 from codehub.templates.loader import Templates
+from codehub.waiting_room import pump as waiting_room
+from codehub.waiting_room import store as waiting_store
+from codehub.waiting_room.ending import Endings
+from codehub.waiting_room.line import Line
+from codehub.waiting_room.pump import Pump
+from codehub.workspaces import swaps
 from codehub.workspaces.download_server import Downloads
+from codehub.workspaces.swaps import Swaps
 from codehub.workspaces.ttl_policy import TtlPolicies
 
 log = logs.get()
 REQUESTS = "codehub_requests"
 COLLECT = "codehub_gc"
 PRACTICE = practice_store.CHANNEL
+WAITING = waiting_store.CHANNEL
 
 
 class Coordinator:
@@ -55,6 +64,7 @@ class Coordinator:
         self._ttl_policies = TtlPolicies(settings.ttl, settings.activity, self._templates)
         assert storage.redis_url  # noqa: S101 (checked by `run`)
         self._redis = open_redis(storage.redis_url)
+        self._line = Line(self._redis, clock, settings.queue)
         self._driver: Driver | None = None
 
     async def require_sight(self, database: Database) -> None:
@@ -77,6 +87,8 @@ class Coordinator:
             trash.loop(lease, finder, self._clock),
             sweeper.loop(lease, self._clock, self._settings.sessions),
             practice.loop(),
+            self._pump(lease).loop(),
+            Swaps(lease, self._clock).loop(),
         ]
         self._driver = Driver(loops, self._clock)
         downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)
@@ -104,6 +116,10 @@ class Coordinator:
             lease, self._runtime, self._templates, self._clock, settings.practice, settings.runtime, self.practice
         )
 
+    def _pump(self, lease: Lease) -> Pump:
+        settings, endings = self._settings, Endings(lease.database, self._clock, sessions.running)
+        return Pump(lease.database, self._clock, settings.queue, settings.limits, self._line, endings)
+
     def _controller(self, lease: Lease, reader: ActivityReader, holds: Holds) -> Controller:
         config = self._settings.coordinator
         homes = Homes(self._objects, self._templates, self._clock, lease.database, self._settings.runtime)
@@ -118,11 +134,18 @@ class Coordinator:
         if self._driver:
             self._driver.nudge("controller")
             self._driver.nudge("trash")
+            self._driver.nudge(swaps.NAME)
+            self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place
 
     def practice(self) -> None:
         """A learner waits for starter files or checks."""
         if self._driver:
             self._driver.nudge(practice_loop.NAME)
+
+    def waiting(self) -> None:
+        """A place may be free, or an event has changed."""
+        if self._driver:
+            self._driver.nudge(waiting_room.NAME)
 
     def collect(self) -> None:
         """The garbage collection is requested now."""
@@ -134,4 +157,5 @@ class Coordinator:
 
     async def close(self) -> None:
         await self._runtime.close()
+        await self._line.aclose()
         await self._redis.aclose()

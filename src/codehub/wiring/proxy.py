@@ -25,6 +25,10 @@ from codehub.proxy.workers import BuildDirector
 from codehub.recurring import Recurring
 from codehub.settings import Settings
 from codehub.templates.loader import Templates
+from codehub.waiting_room import front_door
+from codehub.waiting_room.lab import Lab
+from codehub.waiting_room.line import Line
+from codehub.waiting_room.tokens import Tokens
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.ttl_policy import TtlPolicies
 
@@ -47,10 +51,11 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
         where = origins.of(settings)
         credentials = Credentials(database, clock, settings.auth, key)
         templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
-        workspaces = Workspaces(database, clock, settings.limits, templates)
+        workspaces = Workspaces(database, clock, settings.limits, templates, Lab(clock, Tokens(key)))
         signed = passes.Passes(key)
         client = open_redis(storage.redis_url)
         principals = Principals(credentials, settings.session_cookie)
+        line = Line(client, clock, settings.queue)
         recorder = Recorder(client, clock, ids.new(16), settings.activity)
         director = WorkspaceDirector(
             engine,
@@ -76,6 +81,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             ttl_policies=TtlPolicies(settings.ttl, settings.activity, templates),
             activity=activity or recorder,
             open_routes=lambda changed: Routes(database, clock, changed),
+            handlers={front_door.PATH: front_door.Polls(line, Tokens(key), clock, settings.queue)},
         )
         watcher = Recurring("revocations", director.close_revoked, clock, period=LOOK_SECONDS)
         listener.subscribe(PEOPLE_CHANNEL, credentials.forget)
@@ -90,6 +96,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             async with nullcontext() if activity else recorder.run():
                 yield director
         finally:
+            await line.aclose()
             await listener.stop()
             await watcher.stop()
             await principals.stop()
