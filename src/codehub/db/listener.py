@@ -25,6 +25,7 @@ class Listener:
         self._clock = clock
         self._subscribers: dict[str, list[Callable[[], None]]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._connected = asyncio.Event()
 
     def subscribe(self, channel: str, changed: Callable[[], None]) -> None:
         """`changed` must not block: clear a cache, set an event."""
@@ -32,6 +33,10 @@ class Listener:
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="listener")
+
+    async def connected(self) -> None:
+        """Until it has listened once, and the subscribers were told so."""
+        await self._connected.wait()
 
     async def stop(self) -> None:
         if self._task:
@@ -64,6 +69,7 @@ class Listener:
                 await connection.add_listener(channel, self._on_notification)
             for channel in self._subscribers:
                 self._call(channel)
+            self._connected.set()
             while True:
                 await self._clock.sleep(KEEPALIVE_SECONDS)
                 await connection.execute("SELECT 1", timeout=5)

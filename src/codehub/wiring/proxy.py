@@ -93,6 +93,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             await director.routes.start()
             watcher.start()
             listener.start()
+            await listener.connected()  # before anybody is served: what is revoked from now on is heard of
             async with nullcontext() if activity else recorder.run():
                 yield director
         finally:
