@@ -19,7 +19,7 @@ from model.waiting_room.machine import CONFIG
 from model.waiting_room.moves import Bounds
 from model.waiting_room.rows import Rows
 from model.waiting_room.scenarios import PAUSED, THREE, TWO, Scenario
-from model.waiting_room.world import Left
+from model.waiting_room.world import Left, World
 
 
 def _small(left: Left, *pieces: str, kinds: tuple[str, ...] = (), capacity: int = 1, **more: Any) -> Scenario:
@@ -162,6 +162,11 @@ GUARDS = (
         "people of before a loss come back",
         EMPTIED,
         lua=("status", "local may_return = now < window and asked < epoch * EPOCH", "local may_return = false"),
+    ),
+    Guard(
+        "one process at a time opens a line",
+        _small(Left(2, 0, 1, 0), kinds=("join",), losses=("emptied",), joined=()),
+        python=(World, "waits", lambda *_args: False),
     ),
     Guard(
         "who left does not come back after a loss",

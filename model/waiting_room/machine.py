@@ -63,6 +63,7 @@ class Step(NamedTuple):
     outcome: Any = None  # what it returned, or the error's code
     reads: tuple[Any, ...] = ()  # of the transaction that was just made
     rows: Rows | None = None  # as they are after it
+    opens: bool = False  # it has the lock of those who open a line
 
 
 # --- doubles
@@ -119,6 +120,16 @@ class Database:
         self._clock = clock
         self.last: Connection | None = None
         self.rows: Rows | None = None
+        self.locked = False
+
+    @contextlib.asynccontextmanager
+    async def exclusive(self, _kind: int, _name: str) -> AsyncIterator[None]:
+        await Ask("lock")
+        self.locked = True
+        try:
+            yield
+        finally:
+            self.locked = False
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -331,10 +342,10 @@ def run(request: Request, answers: Sequence[Answered], now: float, rows: Rows | 
             if asks is None:
                 raise BrokenError("it does not do the same when it is answered the same")
             asks, outcome = _send(going, answered.value)
-        if rows is None:
-            return Step(asks, outcome)
-        asks, outcome = _send(going, rows)
         database: Database = going.database
+        if rows is None:
+            return Step(asks, outcome, opens=database.locked)
+        asks, outcome = _send(going, rows)
         assert database.last
         return Step(asks, outcome, tuple(database.last.reads), database.rows)
     finally:

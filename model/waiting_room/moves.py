@@ -37,7 +37,6 @@ class Bounds:
     jumps: tuple[float, ...] = ()  # seconds that may pass at once
     settings: tuple[tuple[tuple[str, Any], ...], ...] = ()
     left: Left = field(default_factory=lambda: Left(3, 1, 1, 1))
-    epochs: int = 10**9  # beyond this one nothing is looked at: who opens a line at once may begin them without end
 
 
 class Moves:
@@ -48,8 +47,6 @@ class Moves:
         self._seen = lru_cache(maxsize=None)(self._look)
 
     def all(self, state: State) -> Iterator[Move]:
-        if self._world.event(state.rows)["epoch"] > self._bounds.epochs:
-            return
         yield from self._steps(state)
         yield from self._people(state)
         yield from self._pumps(state)
@@ -63,7 +60,8 @@ class Moves:
         for i, number in enumerate(state.slots):
             slot = self._world.slots.values[number]
             others = state._replace(slots=state.slots[:i] + state.slots[i + 1 :])
-            yield from self.take(others, slot)
+            if not self._world.waits(others, slot):
+                yield from self.take(others, slot)
             if state.left.crashes:
                 left = state.left._replace(crashes=state.left.crashes - 1)
                 yield Move(f"crash of {slot.request}", others._replace(left=left))
@@ -182,8 +180,12 @@ class Moves:
         world = self._world
         there, beats = world.eligible(redis, state.rows), world.zset(state.redis, BEAT)
         survived = bool(world.zset(redis, LINE))
+        given = {(machine.pid(person), seq) for person, seq in ghosts.tokens}
+        idle = world.event(state.rows)["activity"] == "idle"  # who is in line there was not told so yet
         owed = []
         for pid, seq in world.eligible(state.redis, state.rows) - there:
+            if idle and (pid, seq) not in given:
+                continue
             seen = beats[pid] / 1000 - machine.BEGAN.timestamp()
             silent = seen + CONFIG.silent_seconds
             owed.append((pid, seq, min(silent, state.now + 10.0) if survived else silent))

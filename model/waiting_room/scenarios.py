@@ -9,7 +9,6 @@ from model.waiting_room.world import Left
 
 TWO, THREE, FOUR = ("ann", "bob"), ("ann", "bob", "cy"), ("ann", "bob", "cy", "dan")
 LOWERED = ((("capacity", 1),),)
-EPOCHS = 4  # one before the loss, and three by those who answer it at once
 PAUSED = ((("paused", True),), (("paused", False),))
 
 
@@ -38,12 +37,11 @@ COMPLETE = {
     "an offer that is not taken": Scenario(
         _two(Left(1, 0, 0, 1), kinds=("enter",), pieces=("grant", "sweep"), jumps=(66.0, 96.0))
     ),
-    "emptied": Scenario(
-        _two(Left(1, 0, 1, 0), kinds=("join",), pieces=("grant", "tell"), losses=("emptied",), epochs=EPOCHS)
+    "emptied": Scenario(_two(Left(1, 0, 1, 0), kinds=("join",), pieces=("grant", "tell"), losses=("emptied",))),
+    "emptied, from the beginning": Scenario(
+        _two(Left(2, 0, 1, 0), kinds=("join",), pieces=("grant",), losses=("emptied",)), joined=()
     ),
-    "failed over": Scenario(
-        _two(Left(1, 0, 1, 0), kinds=("enter",), pieces=("grant",), losses=("failed over",), epochs=EPOCHS)
-    ),
+    "failed over": Scenario(_two(Left(1, 0, 1, 0), kinds=("enter",), pieces=("grant",), losses=("failed over",))),
 }
 
 # As far as the time allows, breadth first; and random histories with the same in it.

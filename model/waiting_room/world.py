@@ -157,7 +157,9 @@ class World:
         """One step of a request: where it is then (None: done), the state without it, its outcome, what it did."""
         asks = self._next(slot.path, state.now).asks
         assert asks
-        if asks.verb == "transaction":
+        if asks.verb == "lock":
+            value, after, what = self.values.number(None), state, "lock"
+        elif asks.verb == "transaction":
             value, rows = self._transact(slot.path, state.now, state.rows)
             after, what = state._replace(rows=rows), "transaction"
         else:
@@ -167,6 +169,12 @@ class World:
         further = slot._replace(path=self.paths.number(Path(slot.request, slot.path, state.now, value)))
         done = self._next(further.path, state.now)
         return (further if done.asks else None), after, done.outcome, what
+
+    def waits(self, state: State, slot: Slot) -> bool:
+        """For the lock that another one has; who crashes has it no longer."""
+        asks = self._next(slot.path, state.now).asks
+        others = (self.slots.values[number] for number in state.slots)
+        return asks is not None and asks.verb == "lock" and any(self._next(o.path, state.now).opens for o in others)
 
     def whole(self, state: State, request: Request) -> tuple[State, Any]:
         """A request from beginning to end, with nothing in between."""

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 import codehub
+from codehub.backup import store as backup
 from codehub.db import Database, Listener
 from codehub.errors import StartError, UnavailableError
 from tests.sessions.cutting import cutting
@@ -80,6 +81,49 @@ async def test_a_transaction_that_raises_is_rolled_back(database: Database) -> N
             raise RuntimeError
     async with database.connection() as c:
         assert await c.fetchval("SELECT count(*) FROM users") == 0
+
+
+@pytest.mark.parametrize("connect", ["the pool", "a backup"])
+async def test_what_the_server_says_of_a_cancelled_statement_is_not_taken_for_an_outage(
+    database: Database, database_url: str, connect: str
+) -> None:
+    """It may end the rollback instead of the statement that it was asked to end."""
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        async with database.connection() if connect == "the pool" else backup.connect(database_url):
+            try:
+                begun.set()
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                raise asyncpg.QueryCanceledError("canceling statement due to user request") from None
+
+    task = asyncio.create_task(work())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_one_at_a_time_of_all_processes(database: Database, database_url: str) -> None:
+    another = await Database.open(database_url)
+    order: list[str] = []
+
+    async def work(who: Database, name: str) -> None:
+        async with who.exclusive(1, "a line"):
+            order.append(f"{name} begins")
+            await asyncio.sleep(0.05)
+            order.append(f"{name} ends")
+
+    await asyncio.gather(work(database, "one"), work(another, "two"))
+    assert order in (
+        ["one begins", "one ends", "two begins", "two ends"],
+        ["two begins", "two ends", "one begins", "one ends"],
+    )
+    async with database.exclusive(1, "a line"), another.exclusive(1, "another line"):
+        order.append("both")
+    assert order[-1] == "both"
+    await another.close()
 
 
 async def test_a_transaction_that_was_left_open_does_not_reach_the_next_user(database_url: str) -> None:

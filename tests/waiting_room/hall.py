@@ -97,6 +97,12 @@ class FaultyDatabase:
             yield c
         self._steps.done("statement")
 
+    @asynccontextmanager
+    async def exclusive(self, kind: int, name: str) -> AsyncIterator[None]:
+        """Not counted: what is done meanwhile is. A crash gives it back."""
+        async with self._database.exclusive(kind, name):
+            yield
+
 
 class AnyTemplate:
     def find(self, name: str) -> Template:

@@ -30,6 +30,7 @@ class Gate:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self.under_way: list[Request] = []
+        self.exclusive: set[tuple[int, str]] = set()  # what one of them has for itself
         self._failures: list[BaseException] = []
         self._still = asyncio.Event()
 
@@ -130,3 +131,16 @@ class GatedDatabase:
         await self._gate.step()
         async with self._database.connection() as c:
             yield c
+
+    @contextlib.asynccontextmanager
+    async def exclusive(self, kind: int, name: str) -> AsyncIterator[None]:
+        """Who has to wait asks again with each of its turns, so that all that is under way is always at the gate."""
+        await self._gate.step()
+        while (kind, name) in self._gate.exclusive:
+            await self._gate.step()
+        self._gate.exclusive.add((kind, name))
+        try:
+            async with self._database.exclusive(kind, name):
+                yield
+        finally:
+            self._gate.exclusive.remove((kind, name))

@@ -4,14 +4,18 @@ On real PostgreSQL and Redis. `Hall.another()` is a second process; a step of on
 Those about `lab` and admission (13, 14, 15) are in `test_lab.py` and in the workspaces' `test_swap.py`.
 """
 
+import asyncio
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from codehub.db import EXCLUSIVE_SECONDS, pool
+from codehub.errors import UnavailableError
 from codehub.waiting_room import keys, rules, store
-from codehub.waiting_room.epochs import Epochs
+from codehub.waiting_room.epochs import OPENERS
 from codehub.waiting_room.errors import AlreadyAdmittedError, NotYourTurnError, TokenExpiredError
-from codehub.waiting_room.model import EPOCH, LOSS, Joined, Marked, Overdue, Pick, State, Swept, Why
+from codehub.waiting_room.model import EPOCH, Joined, Marked, Overdue, Pick, State, Swept, Why
 from tests.waiting_room.hall import EXAM, CrashError, FaultySteps, Hall, token_with
 
 
@@ -345,26 +349,64 @@ async def test_who_had_an_offer_before_a_loss_does_not_join_anew(hall: Hall, los
     assert (ticket.token, ticket.new) == (token, False)
 
 
-async def test_who_joins_while_another_process_opens_an_idle_event_is_not_forgotten_by_that(hall: Hall) -> None:
-    """It began an epoch when nobody was known to wait, and is slow; meanwhile one joins, and Redis is emptied."""
+async def test_who_joins_while_another_process_opens_an_idle_event_waits_for_it(hall: Hall) -> None:
+    """So it is one epoch, in which nobody was told anything before it was open."""
     await hall.event(1)
-    epochs = Epochs(hall.database, hall.line, hall.clock, hall.config)
-    begun = rules.reopened(await hall.find(), hall.clock.now())
-    for opens in (epochs._open, None):
-        async with hall.database.transaction() as c:
-            await store.reopen(c, begun, hall.clock.now())
-        if opens:
-            await opens(EXAM, begun.epoch)
-            begun = rules.reopened(begun, hall.clock.now())
+    slow = hall.another()
+    began, goes_on = asyncio.Event(), asyncio.Event()
+    opens = slow.line.open
+
+    async def late(*arguments: Any, **more: Any) -> bool:
+        began.set()
+        await goes_on.wait()
+        return await opens(*arguments, **more)
+
+    slow.line.open = late  # type: ignore[method-assign]
+    first = asyncio.create_task(slow.join("a"))
+    await began.wait()
+    second = asyncio.create_task(hall.join("b"))
+    done, _ = await asyncio.wait([second], timeout=0.3)
+    assert not done
+    goes_on.set()
+    assert {*await hall.positions(await first, await second)} == {1, 2}
+    assert (await hall.find()).epoch == 1
+
+
+async def test_an_epoch_that_was_begun_and_never_opened_holds_nobody_up(hall: Hall) -> None:
+    await hall.event(1)
+    async with hall.database.transaction() as c:
+        await store.reopen(c, rules.reopened(await hall.find(), hall.clock.now()), hall.clock.now())
     token = await hall.join("a")
-    await hall.lose_line()
-    await epochs._open(EXAM, begun.epoch)
-    assert (await hall.status(token)).position == 1
+    await hall.tick()
+    assert (await hall.status(token)).ready_for_entry
+    assert (await hall.find()).epoch == 2
 
 
-async def test_an_epoch_that_is_not_the_newest_any_more_is_not_opened(hall: Hall) -> None:
+async def test_a_process_that_was_stopped_while_it_opened_a_line_does_not_open_it_afterwards(hall: Hall) -> None:
+    """The lock is not its any more: a line that others have opened, and in which people wait, may be empty again."""
     await hall.event(1)
-    await hall.join("a")
-    await hall.lose_line()
-    await hall.pump._epochs._open(EXAM, (await hall.find()).epoch - 1)
-    assert await hall.line.counts(EXAM) is LOSS
+    opened: list[int] = []
+    opens, reopen = hall.line.open, store.reopen
+
+    async def seen(event: str, epoch: int, *arguments: Any, **more: Any) -> bool:
+        opened.append(epoch)
+        return await opens(event, epoch, *arguments, **more)
+
+    async def stopped(*arguments: Any) -> None:
+        await reopen(*arguments)
+        if arguments[1].epoch == 1:
+            await hall.clock.advance(EXCLUSIVE_SECONDS)
+
+    hall.line.open = seen  # type: ignore[method-assign]
+    with mock.patch.object(store, "reopen", stopped):
+        assert await hall.positions(await hall.join("a")) == [1]
+    assert opened == [2]
+
+
+async def test_what_a_stopped_process_holds_is_free_for_the_others_in_the_end(hall: Hall) -> None:
+    """By the server, which ends the connection that has the lock."""
+    await hall.event(1)
+    with mock.patch.object(pool, "EXCLUSIVE_SECONDS", 1), pytest.raises(UnavailableError):
+        async with hall.database.exclusive(OPENERS, EXAM):
+            async with asyncio.timeout(30):
+                assert await hall.positions(await hall.join("a")) == [1]

@@ -12,7 +12,7 @@ import asyncpg
 from codehub.backup import rules
 from codehub.backup.archive import Source
 from codehub.db import Queries
-from codehub.db.pool import AWAY
+from codehub.db.pool import AWAY, is_being_cancelled
 from codehub.errors import StartError
 
 sql = Queries("codehub.backup")
@@ -75,6 +75,8 @@ async def connect(url: str) -> AsyncIterator[Any]:
             raise
         raise _complaint(e) from e
     except (*AWAY, asyncpg.PostgresError) as e:
+        if is_being_cancelled():
+            raise asyncio.CancelledError from e
         raise _complaint(e) from e
     finally:
         connection.terminate()  # after an error nothing is left to say; after `close` this does nothing

@@ -20,6 +20,10 @@ Row = Mapping[str, Any]
 
 ACQUIRE_SECONDS = 5.0
 STATEMENT_SECONDS = 30.0
+EXCLUSIVE_SECONDS = 10
+EXCLUSIVE = """
+SELECT set_config('idle_in_transaction_session_timeout', $1, true), pg_advisory_xact_lock($2, hashtext($3))
+"""
 # What says "the server is away", as opposed to "the statement is wrong".
 AWAY = (
     OSError,
@@ -44,6 +48,14 @@ class LockTimeoutError(UnavailableError):
 def is_away(error: BaseException) -> bool:
     """Does the error say that the database is away? A wrong argument's is asyncpg's `InterfaceError` too, and ours."""
     return isinstance(error, (UnavailableError, *AWAY)) and not isinstance(error, ValueError)
+
+
+def is_being_cancelled() -> bool:
+    """Of the present task. What the server says then is no failure of its own, and no answer to the cancellation: it
+    was asked to end the statement, and may have done so to the next one, the rollback.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Connection(Protocol):
@@ -100,6 +112,8 @@ class Database:
         except AWAY as e:
             if not is_away(e):
                 raise
+            if is_being_cancelled():
+                raise asyncio.CancelledError from e
             if isinstance(e, asyncio.TimeoutError):
                 await self.expire_connections()
             kind = LockTimeoutError if isinstance(e, asyncpg.LockNotAvailableError) else UnavailableError
@@ -117,6 +131,16 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         async with self.connection() as connection, connection.transaction():  # type: ignore[attr-defined]
             yield connection
+
+    @asynccontextmanager
+    async def exclusive(self, kind: int, name: str) -> AsyncIterator[None]:
+        """One at a time of all processes, for what takes more than one transaction; each has a connection of its own.
+
+        The server ends it after `EXCLUSIVE_SECONDS`: a process that was stopped does not hold up the others for ever.
+        """
+        async with self.transaction() as c:
+            await c.execute(EXCLUSIVE, f"{EXCLUSIVE_SECONDS}s", kind, name)
+            yield
 
 
 async def _prepare(connection: Any) -> None:

@@ -19,7 +19,8 @@ START_SECONDS = 30.0
 KILL_SECONDS = 10.0  # from SIGKILL to dead: only a kernel that waits for a disk needs any
 BEGINNING_SECONDS = 15.0  # for a start by somebody else that is under way
 ATTEMPTS = 3
-# Seen on a busy machine: bubblewrap takes the kernel's answer about its loopback for another's, before anything runs.
+# Seen on a busy machine, before anything runs: bubblewrap takes the kernel's answer about its loopback for another's.
+# As root we make that network ourselves; as an ordinary user it has to.
 PASSING = "bwrap: loopback: "
 
 

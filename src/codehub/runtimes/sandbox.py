@@ -99,10 +99,13 @@ def _inside(path: str, trees: list[str]) -> bool:
 
 
 def bubblewrap(program: str, steps: list[Mount], box: SandboxSpec) -> list[str]:
-    """Program and options; descriptors and the command follow."""
+    """Program and options; descriptors and the command follow.
+
+    As root it begins inside the workspace's network, with its loopback up: setting that up itself fails now and then.
+    """
     options = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
-    options += ["--unshare-net"] if box.network.private_network else []
-    options += ["--unshare-user"] if box.uid is None else []
+    if box.uid is None:
+        options += ["--unshare-user", *(["--unshare-net"] if box.network.private_network else [])]
     for step in steps:
         options += _option(step)
     options += [

@@ -139,10 +139,7 @@ class Pump:
         counts = await self._epochs.guarded(event.id, lambda: self._line.counts(event.id))
         if counts.epoch == event.epoch:
             return counts
-        async with self._database.connection() as c:
-            now = await store.find_event(c, event.id)
-        if now and now.epoch == event.epoch:  # not begun this moment: after a crash, or a database from a backup
-            await self._epochs.reopen(now)
+        await self._epochs.catch_up(event.id)
         return None
 
     async def _configure(self, event: Event, counts: LineCounts, *, granted: int) -> None:

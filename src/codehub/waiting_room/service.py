@@ -87,11 +87,15 @@ class WaitingRoom:
             number = tokens.lottery_number(event.secret, person) if draws else None
             joined = await self._join_line(event, pid, name, number)
             seq = await self._check_join(event, pid, joined)
-            if seq is not None:
-                token = Waiting(event.id, pid, seq, joined.joined_ms, person, joined.name)
+            if seq is None:
+                continue
+            token = Waiting(event.id, pid, seq, joined.joined_ms, person, joined.name)
+            try:
                 status = await self._status(token, event)
-                # Who has an offer from before a loss, or has come back to their place by another tab, stands there.
-                return Ticket(status, joined.new and self._read(status.token).seq == joined.seq)
+            except TokenExpiredError:
+                continue  # lost, or left in another tab, before this one was told of it
+            # Who has an offer from before a loss, or has come back to their place by another tab, stands there.
+            return Ticket(status, joined.new and self._read(status.token).seq == joined.seq)
         raise UnavailableError("the line changes too quickly: try again in a moment", retry_after=1)
 
     async def waiting(self, event_id: str, people: Collection[str]) -> frozenset[str]:

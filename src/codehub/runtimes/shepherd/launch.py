@@ -91,6 +91,9 @@ def _child(spec: Spec, printed: int, go: int, tell: int) -> NoReturn:
             namespaces.usher(spec, go, tell)
         os.setsid()
         if spec.isolation == BUBBLEWRAP:
+            if spec.uid is not None and spec.network.private_network:
+                kernel.unshare(kernel.CLONE_NEWNET)
+                kernel.loopback_up()
             _bubblewrap(spec, go, tell)
         os.close(tell)
         _plain(spec, go)

@@ -191,7 +191,7 @@ def _is_our_user_namespace(fd: int) -> bool:
 def _listen_inside(inside: Inside) -> int:
     """A listening socket of that network, in our hands.
 
-    Bubblewrap sets up the loopback itself and fails when it finds that done: there, it is waited for.
+    An ordinary user's bubblewrap sets up the loopback itself and fails when it finds that done: it is waited for.
     """
     here, there = socket.socketpair()
     pid = os.fork()

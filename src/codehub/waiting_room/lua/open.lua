@@ -7,8 +7,7 @@ if meta[2] and epoch >= new then
 end
 local held, returning = tonumber(ARGV[3]), now + tonumber(ARGV[4])
 if not lost then
-    -- Two processes met the same loss, or the first join, and each began an epoch. The first of them has opened this
-    -- Redis: nothing was lost since.
+    -- Nothing was lost: PostgreSQL has caught up with this Redis, as it came from a backup.
     held, returning = 0, window
 elseif redis.call('ZCARD', EVENT) > 0 then
     -- The line survived: those who were lost with the last second ask again soon. After an emptying just before, its hold
