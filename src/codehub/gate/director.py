@@ -22,7 +22,7 @@ from codehub.gate.hosts import Hosts
 from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
 from codehub.gate.principals import Principals, digest
-from codehub.gate.routes import Route, Routes
+from codehub.gate.routes import Forwards, Route, Routes
 from codehub.gate.rules import Outcome
 from codehub.policy import model as policy_model
 from codehub.policy import rules as policy
@@ -78,6 +78,7 @@ class Login(NamedTuple):
     principal: Principal
     key: str  # the session's or token's id
     expires: float  # seconds since 1970
+    frame: str = ""  # the origin of the page in whose frame it is open; empty: in a tab of its own
 
 
 class AccessRequest(NamedTuple):
@@ -172,7 +173,9 @@ class WorkspaceDirector:
             return None
         if own is None and self._origins.isolated:
             return AccessRequest(id_, None, foreign=False)
-        return AccessRequest(id_, self._pass_holder(id_, block), foreign=_comes_from_elsewhere(block, method))
+        login = self._pass_holder(id_, block)
+        framed = login is not None and bool(login.frame)
+        return AccessRequest(id_, login, foreign=_comes_from_elsewhere(block, method, framed=framed))
 
     def _workspace_of(self, block: Block) -> str | None:
         return self._origins.workspace_of(block.host.decode("latin-1"))
@@ -195,7 +198,7 @@ class WorkspaceDirector:
         for value in self._pass.findall(cookie)[:CANDIDATES]:
             found = self._passes.read(value.decode("latin-1"))
             if found and found.workspace_id == id_:
-                return self._renewed(Login(found.principal, found.session_id, found.expires))
+                return self._renewed(Login(found.principal, found.session_id, found.expires, found.frame))
         return None
 
     def _renewed(self, login: Login) -> Login:
@@ -264,7 +267,7 @@ class WorkspaceDirector:
         found = route.outcome or self._outcome(route)
         if found is Outcome.FORWARD:
             self._activity.request(route.watched or self._watch(route), head)
-            forward = route.forwards.get(login.key) or self._forward(route, login)
+            forward = (route.forwards.get(login.key) or self._forward(route, login)).of(login.frame)
             return _with_scope(forward, route.entry.id) if b"service-worker" in head.block.index else forward
         if _is_page(head):
             return self._to_api(head)
@@ -301,7 +304,7 @@ class WorkspaceDirector:
         route.outcome = found
         return found
 
-    def _forward(self, route: Route, login: Login) -> Forward:
+    def _forward(self, route: Route, login: Login) -> Forwards:
         entry, template = route.entry, self._templates.find(route.entry.template)
         assert entry.address is not None  # noqa: S101 (it answers)
         watched = route.watched or self._watch(route)
@@ -313,9 +316,9 @@ class WorkspaceDirector:
             observe=lambda head: self._activity.tunnel(route.watched or self._watch(route), head),
             drop=frozenset() if watched.profile is ActivityProfile.PLAIN else COMPRESSION,
         )
-        route.forwards[login.key] = forward
+        forwards = route.forwards[login.key] = Forwards(forward)
         self._inside[login.key] = max(login, self._inside.get(login.key, login), key=lambda one: one.expires)
-        return forward
+        return forwards
 
     def _watch(self, route: Route) -> Watched:
         entry = route.entry
@@ -401,8 +404,8 @@ class WorkspaceDirector:
 
     def _close(self, route: Route, keys: set[str], code: int, reason: str) -> None:
         for key in keys:
-            forward = route.forwards.pop(key)
-            self._engine.close_tunnels(forward.route, code, reason)
+            forwards = route.forwards.pop(key)
+            self._engine.close_tunnels(forwards.of("").route, code, reason)
 
 
 async def _settled(decision: Routed) -> Forward | Answer:
@@ -419,9 +422,11 @@ def _navigates(block: Block, method: bytes) -> bool:
     return rules.is_navigation(method, mode, dest, accept, upgrade=block.upgrade and method == b"GET")
 
 
-def _comes_from_elsewhere(block: Block, method: bytes) -> bool:
+def _comes_from_elsewhere(block: Block, method: bytes, *, framed: bool) -> bool:
+    """`framed`: it may be shown in a frame of our own page, and in no other's: the answer says so to the browser."""
     get = block.index.get
-    followed = get(b"sec-fetch-dest", b"document") == b"document" and _navigates(block, method)
+    dest = get(b"sec-fetch-dest", b"document")
+    followed = (dest == b"document" or (framed and dest == b"iframe")) and _navigates(block, method)
     origin, site, upgrade = get(b"origin", b""), get(b"sec-fetch-site", b""), block.upgrade and method == b"GET"
     return rules.comes_from_elsewhere(origin, site, block.host, followed=followed, upgrade=upgrade)
 
@@ -432,4 +437,6 @@ def _with_scope(forward: Forward, id_: str) -> Forward:
     No more than it could take: a script at the top of that path has this scope by default, also where all share
     one origin.
     """
-    return replace(forward, hygiene=replace(HYGIENE, grants=(f"Service-Worker-Allowed: /w/{id_}/".encode(),)))
+    hygiene = forward.hygiene
+    granted = (*hygiene.grants, f"Service-Worker-Allowed: /w/{id_}/".encode())
+    return replace(forward, hygiene=replace(hygiene, grants=granted))

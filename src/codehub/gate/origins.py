@@ -47,6 +47,22 @@ class Origins:
         name = split(wanted)[0] if wanted and split(wanted)[1] == port else self.platform
         return f"{self.scheme}://{name if is_loopback(name) else self.platform}{port}"
 
+    def frames(self, host: str) -> tuple[str, ...]:
+        """The platform's origins whose pages may show this workspace's in a frame."""
+        if self.public_url:
+            found = urlsplit(self.public_url)
+            return (f"{found.scheme}://{found.netloc}",)
+        return tuple(f"{self.scheme}://{name}{split(host)[1]}" for name in (LOCALHOST, "127.0.0.1", "[::1]"))
+
+    def frame(self, host: str) -> str | None:
+        """The origin of a page that was asked for at this `Host`, where it can show workspaces in a frame.
+
+        Browsers keep cookies in a frame only where they hold the connection for safe: with TLS, or on this machine.
+        """
+        here = f"{self.scheme}://{host.lower()}"
+        safe = self.scheme == "https" or is_loopback(split(host)[0])
+        return here if self.isolated and safe and here in self.frames(host) else None
+
     @property
     def sources(self) -> str:
         """All of them, as a content security policy says it."""

@@ -14,6 +14,8 @@ from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.settings import Settings
 
 TICKET_SECONDS = 60
+# In place of a browser's state: a ticket that our own page puts into the first address of the frame that it shows.
+IN_FRAME = "frame"
 # A session that was not seen for a while may be a little older than a pass made from it: passes end first.
 MARGIN_SECONDS = 300
 
@@ -25,6 +27,7 @@ class Pass(NamedTuple):
     session_id: str
     expires: int  # seconds since 1970
     told: bool = False  # the owner learned of this visit; who enters only on that ground needs it
+    frame: str = ""  # the origin of the page around it; empty: it has a tab of its own
 
     @property
     def principal(self) -> Principal:
@@ -92,12 +95,12 @@ class Passes:
 
 
 def _written(given: Pass) -> str:
-    return ".".join(map(str, (*given[:-1], int(given.told))))
+    return ".".join(map(str, (*given[:-2], int(given.told), given.frame.encode().hex())))
 
 
 def _read_pass(parts: Sequence[str]) -> Pass | None:
     """None: it has another shape, as those of an earlier version had."""
     if len(parts) != len(Pass._fields):
         return None
-    workspace_id, person, role, session_id, expires, told = parts
-    return Pass(workspace_id, person, Role(role), session_id, int(expires), told == "1")
+    workspace_id, person, role, session_id, expires, told, frame = parts
+    return Pass(workspace_id, person, Role(role), session_id, int(expires), told == "1", bytes.fromhex(frame).decode())

@@ -7,6 +7,8 @@ request asks for it. The director asks on every request and waits for nothing.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 from codehub.activity.model import Watched
 from codehub.clock import Clock
@@ -14,11 +16,36 @@ from codehub.db import Connection, Database
 from codehub.events.follower import Follower
 from codehub.events.model import Stored
 from codehub.gate.rules import Outcome
-from codehub.proxy.model import Forward
+from codehub.proxy import headers
+from codehub.proxy.model import Forward, Hygiene
 from codehub.workspaces import changes, routing
 from codehub.workspaces.routing import Entry
 
 REMEMBER = 10_000  # workspaces that do not run
+
+
+@lru_cache(maxsize=64)
+def _framed(hygiene: Hygiene, origin: str) -> Hygiene:
+    return headers.in_frame_of(hygiene, origin)
+
+
+class Forwards:
+    """Of one login: how its requests go on, from a tab of the workspace's own and from frames of our pages."""
+
+    __slots__ = ("_framed", "_plain")
+
+    def __init__(self, plain: Forward) -> None:
+        self._plain = plain
+        self._framed: dict[str, Forward] = {}
+
+    def of(self, frame: str) -> Forward:
+        """`frame`: the origin of the page around it; empty: none."""
+        if not frame:
+            return self._plain
+        found = self._framed.get(frame)
+        if found is None:
+            found = self._framed[frame] = replace(self._plain, hygiene=_framed(self._plain.hygiene, frame))
+        return found
 
 
 class Route:
@@ -28,7 +55,7 @@ class Route:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self.forwards: dict[str, Forward] = {}  # by the login that entered: a session or a token
+        self.forwards: dict[str, Forwards] = {}  # by the login that entered: a session or a token
         self.authorized: set[str] = set()  # the same of those who may enter, as the entry stands
         self.told: set[str] = set()  # the same of those of whose visit the owner was told
         self.waiting: set[asyncio.Future[None]] = set()

@@ -2,6 +2,10 @@
 
 from codehub.proxy.model import Hygiene
 
+# In a frame on another site's page a browser keeps only cookies that say so, apart for each site around it.
+FRAMED = b"; SameSite=None; Secure; Partitioned"
+FRAMED_NAMES = {b"samesite", b"secure", b"partitioned"}
+
 
 def _is_ours(name: bytes, hygiene: Hygiene) -> bool:
     # Browsers compare the `__Host-` prefix without regard to case, so nothing that only differs in case gets by.
@@ -23,7 +27,10 @@ def for_browser(value: bytes, hygiene: Hygiene) -> bytes:
     # A cookie without a name is sent back as its bare value, which may look like any other cookie.
     if not equals or not name.strip() or _is_ours(name, hygiene):
         return b""
-    if hygiene.cookie_domains:
+    left_out = set() if hygiene.cookie_domains else {b"domain"}
+    if hygiene.framed:
+        left_out |= FRAMED_NAMES
+    if not left_out:
         return value
-    kept = [part for part in attributes if part.partition(b"=")[0].strip().lower() != b"domain"]
-    return b";".join([pair, *kept])
+    kept = [part for part in attributes if part.partition(b"=")[0].strip().lower() not in left_out]
+    return b";".join([pair, *kept]) + (FRAMED if hygiene.framed else b"")

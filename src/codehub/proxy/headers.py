@@ -4,6 +4,7 @@
 """
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import ip_address
 
@@ -23,6 +24,7 @@ FROM_PROXIES = frozenset(
     | {b"x-forwarded-scheme", b"x-forwarded-ssl", b"x-scheme", b"x-client-ip", b"x-original-url", b"x-rewrite-url"}
 )
 MADE_FOR_FORWARDING = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"})
+ANCESTORS = re.compile(rb"(?:^|;|(?<=,))\s*frame-ancestors(?:\s[^;,]*)?(?=[;,]|$)", re.IGNORECASE)
 SCHEME = re.compile(rb"https?|wss?", re.IGNORECASE)
 API = Hygiene()
 
@@ -38,6 +40,16 @@ def upstream_hygiene(cookie_names: frozenset[bytes], cookie_prefix: bytes) -> Hy
         cookies=cookie_names,
         cookie_prefix=cookie_prefix,
         cookie_domains=False,
+    )
+
+
+def in_frame_of(hygiene: Hygiene, origin: str) -> Hygiene:
+    """The same for answers that a page of this origin shows in a frame; no other may, whatever the upstream says."""
+    return replace(
+        hygiene,
+        response=hygiene.response | {b"x-frame-options"},
+        grants=(*hygiene.grants, f"Content-Security-Policy: frame-ancestors 'self' {origin}".encode()),
+        framed=True,
     )
 
 
@@ -124,6 +136,19 @@ def _with_cookies(fields: list[Field], key: bytes, hygiene: Hygiene) -> list[Fie
     return kept
 
 
+def _without_ancestors(fields: list[Field]) -> list[Field]:
+    """Several policies hold together: what the upstream says of frames would come on top of what we say."""
+    kept = []
+    for field in fields:
+        if field.key == b"content-security-policy":
+            value = ANCESTORS.sub(b"", field.value).strip(b"; ")
+            if value:
+                kept.append(Field(field.key, value, field.guard, field.pair[0] + b": " + value))
+        else:
+            kept.append(field)
+    return kept
+
+
 def _request_framing(head: RequestHead, told: bool) -> bytes:
     if head.upgrade:
         return b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -164,6 +189,8 @@ def response(head: ResponseHead, hygiene: Hygiene, framing: bytes) -> bytes:
     fields = head.fields
     if hygiene.cookies and b"set-cookie" in head.index:
         fields = _with_cookies(fields, b"set-cookie", hygiene)
+    if hygiene.framed and b"content-security-policy" in head.index:
+        fields = _without_ancestors(fields)
     parts = [head.line]
     parts += [line for key, _, _, line in fields if key not in drop]
     parts += hygiene.grants

@@ -118,6 +118,7 @@ class Hygiene:
     cookie_prefix: bytes = b""  # and all that begin so; empty for none
     cookie_domains: bool = True  # may answers set cookies for a whole domain?
     grants: tuple[bytes, ...] = ()  # lines that the platform adds to answers
+    framed: bool = False  # answers are shown in a frame on another site's page; `grants` say on whose
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,6 +42,7 @@ from codehub.web import (
     classes,
     dashboard,
     entry,
+    frame,
     handover,
     health,
     join,
@@ -125,6 +126,7 @@ ROUTERS = (
     join.router,
     handover.router,
     entry.router,
+    frame.router,
 )
 
 

@@ -126,8 +126,8 @@ async def create(
         await sent.failed()
         typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
         return back("/", problem=_code(e), **typed)
-    await sent.leads_to(f"/w/{made.id}/")
-    return RedirectResponse(f"/w/{made.id}/", 303)
+    await sent.leads_to(f"/open/{made.id}")
+    return RedirectResponse(f"/open/{made.id}", 303)
 
 
 @router.post("/do/{id}/{verb}")
@@ -144,13 +144,13 @@ async def do(
     policy_rules.require_scope(caller, action)
     services = services_of(request)
     then = form.get("then", "")
-    path = {"page": f"/workspaces/{id}", "everybody": "/?everybody=1"}.get(then, "/")
+    path = {"page": f"/workspaces/{id}", "frame": f"/open/{id}", "everybody": "/?everybody=1"}.get(then, "/")
     try:
         await _retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:
         return back(path, at=id, problem=_code(e))
     if then == "open":
-        return RedirectResponse(f"/w/{id}/", 303)
+        return RedirectResponse(f"/open/{id}", 303)
     return back("/" if verb in {"delete", "purge"} and then == "page" else path, at=id, done=DONE.get(verb))
 
 

@@ -17,7 +17,7 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Relation
 from codehub.web import entry_pages as pages
 from codehub.web import forms, handover
-from codehub.web.handover import begin_url, go, host_of, logged_in, own_workspace, pass_holder, safe_next
+from codehub.web.handover import begin_url, go, host_of, logged_in, own_workspace, pass_holder, safe_next, safe_return
 from codehub.web.services import services_of
 from codehub.workspaces import authorize
 from codehub.workspaces.admission import Refused
@@ -43,17 +43,22 @@ async def open_workspace(request: Request, id: str) -> Response:  # noqa: A002
     if "authorization" in request.headers:  # a program's: it is served in place, and has no browser to lead anywhere
         caller = await require_login(request, Action.WORKSPACE_WAKE)  # which the page does
         try:
-            return await _show(request, id, caller)
+            return await show(request, id, caller)
         except NotFoundError as e:
-            return _refuse(request, caller, e)
+            return refuse(request, caller, e)
     holder = await pass_holder(request, id) if own is not None or not services_of(request).origins.isolated else None
     if holder is not None:
         try:
-            return await _show(request, id, holder)
+            page = await show(request, id, holder)
+            return pages.in_frame(request, page) if own is not None and handover.is_framed(request) else page
         except NotFoundError as e:  # a pass of before: they may be called otherwise now, or be a guest no more
             if own is None:
-                return _refuse(request, holder, e)
+                return refuse(request, holder, e)
     if own is not None:
+        if handover.is_framed(
+            request
+        ):  # the browser did not keep the pass, or it is over: no hand-over can be made here
+            return pages.no_pass(request, home_url=_home(request))
         return go(begin_url(handover.wanted(request)))
     return await _let_in(request, id)
 
@@ -68,7 +73,7 @@ async def _let_in(request: Request, id_: str) -> Response:
     try:
         w = (await services.access.visit(caller, id_)).workspace
     except (NotFoundError, ForbiddenError) as e:
-        return _refuse(request, caller, e)
+        return refuse(request, caller, e)
     if origin := services.origins.of_workspace(id_, host_of(request)):
         return go(origin + begin_url(next_, host_of(request)))
     # From here on the workspace's scripts are the dashboard's: they act as the person who opens it.
@@ -79,7 +84,7 @@ async def _let_in(request: Request, id_: str) -> Response:
     return response
 
 
-def _refuse(request: Request, principal: Principal, error: CodeHubError) -> Response:
+def refuse(request: Request, principal: Principal, error: CodeHubError) -> Response:
     """For a person who may not enter; what they may not even see is not there."""
     if isinstance(error, NotFoundError):
         return pages.not_found(request, home_url=_home(request))
@@ -88,7 +93,7 @@ def _refuse(request: Request, principal: Principal, error: CodeHubError) -> Resp
     return pages.only_owners(request, home_url=_home(request))
 
 
-async def _show(request: Request, id_: str, principal: Principal) -> Response:
+async def show(request: Request, id_: str, principal: Principal) -> Response:
     """Wake it, or say why that does not happen."""
     services, home_url = services_of(request), _home(request)
     visit = await services.access.visit(principal, id_)
@@ -151,7 +156,7 @@ async def act(request: Request, id: str) -> Response:  # noqa: A002
     action, next_ = sent.get("action"), sent.get("next")
     if action not in ACTIONS:
         raise InvalidRequestError(f"must be one of {', '.join(ACTIONS)}", field="action")
-    back = go(safe_next(next_, id))
+    back = go(safe_return(next_, id))
     if not policy.allows(principal, ACTIONS[action], visit.resource):
         if action == "stop":
             return back

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from codehub.web import presentation
+from codehub.web.middleware import SECURITY_HEADERS
 from codehub.web.rendering import locale_for, render
 from codehub.web.services import services_of
 from codehub.web.waiting_tickets import WaitTickets
@@ -129,6 +130,20 @@ def _wait_url(request: Request, w: Workspace, home_url: str) -> str:
 
 def not_found(request: Request, *, home_url: str) -> Response:
     return render(request, "entry_note.html", 404, home_url=home_url, kind="missing")
+
+
+def no_pass(request: Request, *, home_url: str) -> Response:
+    """In a frame of ours, which tells the page around it: that opens the workspace in a tab of its own."""
+    origins = services_of(request).origins.frames(request.headers.get("host", ""))
+    return render(request, "frame_over.html", 403, home_url=home_url, origins=" ".join(origins), here=_here(request))
+
+
+def in_frame(request: Request, page: Response) -> Response:
+    """On a workspace's origin, in a frame: that of our own page, and of no other."""
+    ancestors = " ".join(services_of(request).origins.frames(request.headers.get("host", "")))
+    policy = SECURITY_HEADERS["content-security-policy"]
+    page.headers["content-security-policy"] = policy.replace("frame-ancestors 'none'", f"frame-ancestors {ancestors}")
+    return page
 
 
 def share_origin(request: Request, w: Workspace, *, home_url: str) -> Response:

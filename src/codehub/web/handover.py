@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from codehub import ids
 from codehub.errors import InvalidRequestError, NotFoundError, UnauthenticatedError, UnavailableError
 from codehub.gate import passes
-from codehub.gate.passes import TICKET_SECONDS, Pass
+from codehub.gate.passes import TICKET_SECONDS, Pass, Ticket
 from codehub.http.access import names, visitor
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
@@ -26,7 +26,7 @@ router = APIRouter(include_in_schema=False)
 NEXT = re.compile(r"/w/[a-z0-9-]{1,63}(/[\x21-\x7e]*)?")
 # Pages of ours that a login leads back to, by name: whatever else an address is, it leads nowhere.
 PAGES = re.compile(
-    r"/(?:learn|lines|classes|account|people|join/[A-Z]{6}|classes/[a-z0-9-]{1,63}(?:/[a-z]{1,20})?|(?:wait|lines)/[A-Za-z0-9_-]{1,64}|(?:courses|plans|sessions|workspaces)/[a-z0-9-]{1,63}(?:/log)?)(?:\?[\x21-\x7e]{0,1500})?"
+    r"/(?:learn|lines|classes|account|people|join/[A-Z]{6}|classes/[a-z0-9-]{1,63}(?:/[a-z]{1,20})?|(?:wait|lines)/[A-Za-z0-9_-]{1,64}|(?:courses|plans|sessions|workspaces|open)/[a-z0-9-]{1,63}(?:/log)?)(?:\?[\x21-\x7e]{0,1500})?"
 )
 NEXT_COOKIE = "codehub-next"  # where a person wanted to go who has to log in first
 NEXT_SECONDS = 3600
@@ -45,6 +45,12 @@ def safe_next(path: str | None, id_: str) -> str:
     """Only ever into the workspace at hand."""
     home = f"/w/{id_}/"
     return path if path and NEXT.fullmatch(path) and path.startswith(home) else home
+
+
+def safe_return(path: str | None, id_: str) -> str:
+    """The same, or to the page of ours in which it is shown."""
+    frame = f"/open/{id_}"
+    return path if path and path.partition("?")[0] == frame and PAGES.fullmatch(path) else safe_next(path, id_)
 
 
 def wanted(request: Request) -> str:
@@ -81,7 +87,12 @@ def give_pass(request: Request, response: Response, given: Pass) -> None:
     name = passes.cookie_name(services.settings, isolated=isolated)
     age = int(given.expires - services.clock.now().timestamp())
     path = "/" if isolated else f"/w/{given.workspace_id}"
-    _set_cookie(request, response, f"{name}={services.passes.write(given)}", age, path)
+    pair = f"{name}={services.passes.write(given)}"
+    if given.frame:  # kept apart from other sites that show it, and from a tab of its own
+        cookie = f"{pair}; Path={path}; HttpOnly; SameSite=None; Secure; Partitioned; Max-Age={age}"
+        response.headers.append("set-cookie", cookie)
+    else:
+        _set_cookie(request, response, pair, age, path)
 
 
 def was_told(request: Request, session_id: str) -> bool:
@@ -172,18 +183,33 @@ async def hand_over(request: Request) -> Response:
 async def enter(request: Request) -> Response:
     services, id_ = services_of(request), _here(request)
     ticket = services.passes.read_ticket(request.query_params.get("ticket", ""), services.clock.now().timestamp())
-    state_cookie = passes.state_cookie_name(services.settings)
-    held = passes.state_of(request.cookies.get(state_cookie, ""))
     next_ = safe_next(request.query_params.get("next"), id_)
-    fits = ticket is not None and ticket.given.workspace_id == id_ and ticket.state == held
+    fits = ticket is not None and ticket.given.workspace_id == id_ and _is_for_this_browser(request, ticket)
     if ticket is None or not fits or not await _first_use(services, ticket.id):
         if await pass_holder(request, id_):
             return go(next_)  # a double click, or the back button, after it had worked
+        if is_framed(request):
+            return go(next_)  # which says so in the frame
         raise InvalidRequestError("this ticket is over: open the workspace from the dashboard again", field="ticket")
     response = go(next_)
     give_pass(request, response, ticket.given)
-    _set_cookie(request, response, f"{state_cookie}=", 0, "/")
+    if not ticket.given.frame:
+        _set_cookie(request, response, f"{passes.state_cookie_name(services.settings)}=", 0, "/")
     return response
+
+
+def is_framed(request: Request) -> bool:
+    """Does the browser say that this page is for a frame?"""
+    return request.headers.get("sec-fetch-dest") == "iframe"
+
+
+def _is_for_this_browser(request: Request, ticket: Ticket) -> bool:
+    """By what the browser holds; or in the frame of the page that the ticket was made for, which only it can say."""
+    if ticket.given.frame:
+        came_from = request.headers.get("referer", "").rstrip("/")
+        return ticket.state == passes.IN_FRAME and is_framed(request) and came_from == ticket.given.frame
+    held = request.cookies.get(passes.state_cookie_name(services_of(request).settings), "")
+    return ticket.state == passes.state_of(held)
 
 
 async def _first_use(services: Services, ticket_id: str) -> bool:

@@ -226,7 +226,7 @@ async def open_workspace(
         opened = await _open(request, caller, run, fence)
     except CodeHubError as e:
         return back(page, problem=code_of(e), at="workspace")
-    return RedirectResponse(f"/w/{opened.workspace.id}/" if form.get("then") == "open" else page, 303)
+    return RedirectResponse(f"/open/{opened.workspace.id}" if form.get("then") == "open" else page, 303)
 
 
 async def _named(request: Request, caller: Principal, session_id: str, form: Form) -> tuple[Run, int, int]:

@@ -123,7 +123,7 @@ async def _open(request: Request, caller: Principal, kept: Kept, place: Reservat
         at_fault = f"/sessions/{want.session}?run={want.run}&fence={want.fence}" if want.session else page_of(event)
         response = back(at_fault, problem=e.code)
     else:
-        response = RedirectResponse(f"/w/{opened}/", 303) if opened else back(page_of(event))
+        response = RedirectResponse(f"/open/{opened}", 303) if opened else back(page_of(event))
         kept = replace(kept, want=Want(workspace=opened)) if opened else kept
     memory.write(request, response, caller, event, kept)
     return response

@@ -154,7 +154,7 @@ class Reader:
         try:
             if want.workspace:
                 w = await self._services.workspaces.get(self._caller, want.workspace)
-                return w.name, f"/w/{w.id}/", self._event == LAB and workspace_rules.counts_as_running(w)
+                return w.name, f"/open/{w.id}", self._event == LAB and workspace_rules.counts_as_running(w)
             if want.session:
                 session = await self._services.sessions.session(self._caller, want.session)
                 return session.title, f"/sessions/{session.id}", False
