@@ -205,10 +205,18 @@ async def test_a_restore_killed_before_its_end_has_changed_nothing(database_url:
     assert await people(database_url) == ["late", "mina"]
 
 
-async def test_a_backup_told_to_stop_leaves_nothing_behind(database_url: str, file: pathlib.Path) -> None:
+@pytest.mark.parametrize("interrupts", [signal.SIG_DFL, signal.SIG_IGN], ids=["alone", "in a script's background"])
+async def test_a_backup_told_to_stop_leaves_nothing_behind(
+    database_url: str, file: pathlib.Path, interrupts: signal.Handlers
+) -> None:
+    """Shells let programs in the background of a script ignore Ctrl-C, which is the terminal's and not theirs."""
     async with connected(database_url) as c, c.transaction():
         await c.execute("LOCK TABLE users")
-        process = start("backup", str(file), CODEHUB_DATABASE_URL=database_url)
+        before = signal.signal(signal.SIGINT, interrupts)
+        try:
+            process = start("backup", str(file), CODEHUB_DATABASE_URL=database_url)
+        finally:
+            signal.signal(signal.SIGINT, before)
         await until_it_waits(database_url)
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=30)

@@ -76,6 +76,8 @@ class Campaign:
         self.recorder = Recorder(self.event, self.hall.tokens, self.clock.timestamp)
         watched: Any = GatedLine(self.hall.line, self.gate, self.recorder.opened)
         self.hall.events._epochs._line = watched
+        outside: Any = GatedDatabase(database, self.gate)
+        self.hall.events._epochs._database = outside
         self.tokens: dict[str, list[str]] = {name: [] for name in NAMES[: self.plan.people]}
         self._kept: dict[bytes, bytes] | None = None  # what a replica has that no longer follows
 

@@ -134,10 +134,13 @@ class GatedDatabase:
 
     @contextlib.asynccontextmanager
     async def exclusive(self, kind: int, name: str) -> AsyncIterator[None]:
-        """Who has to wait asks again with each of its turns, so that all that is under way is always at the gate."""
+        """Who has to wait asks again with each of its turns, so that all that is under way is always at the gate.
+
+        What sets the stage lets the others go on until it is free.
+        """
         await self._gate.step()
         while (kind, name) in self._gate.exclusive:
-            await self._gate.step()
+            await (self._gate.step() if _request.get() else self._gate.advance())
         self._gate.exclusive.add((kind, name))
         try:
             async with self._database.exclusive(kind, name):

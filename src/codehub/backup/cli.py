@@ -155,6 +155,8 @@ def _motion(manifest: Manifest) -> list[str]:
 def _stop_cleanly() -> None:
     """Being told to stop removes what is half written, as Ctrl-C does."""
     with contextlib.suppress(ValueError):  # only the main thread may
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's script starts what runs beside it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         # Not an exception wherever we happen to be: the event loop ends its task for Ctrl-C, and cleans up first.
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 

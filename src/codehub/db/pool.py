@@ -19,6 +19,7 @@ T = TypeVar("T")
 Row = Mapping[str, Any]
 
 ACQUIRE_SECONDS = 5.0
+OPEN_TRIES = 3  # of so many seconds each
 STATEMENT_SECONDS = 30.0
 EXCLUSIVE_SECONDS = 10
 EXCLUSIVE = """
@@ -81,21 +82,31 @@ class Database:
 
     @classmethod
     async def open(cls, url: str, *, size: int = 10, session: Mapping[str, str] | None = None) -> "Database":
-        """Connect, or say in one line why not. `session` are server settings for every connection."""
-        try:
-            pool = await asyncpg.create_pool(
-                url,
-                min_size=1,
-                max_size=size,
-                timeout=ACQUIRE_SECONDS,
-                command_timeout=STATEMENT_SECONDS,
-                init=_prepare,
-                reset=_keep,
-                server_settings={"application_name": "codehub", "timezone": "UTC", **(session or {})},
-            )
-        except (*AWAY, asyncpg.PostgresError, ValueError) as e:
-            raise StartError(f"cannot use the database {redact_text(url)}: {_reason(e)}") from e
-        return cls(pool)
+        """Connect, or say in one line why not. `session` are server settings for every connection.
+
+        A server that does not answer is asked again: the whole machine may just be starting.
+        """
+        for tries_left in reversed(range(OPEN_TRIES)):
+            try:
+                return cls(await cls._open_pool(url, size, session or {}))
+            except (*AWAY, asyncpg.PostgresError, ValueError) as e:
+                if tries_left and isinstance(e, asyncio.TimeoutError):
+                    continue
+                raise StartError(f"cannot use the database {redact_text(url)}: {_reason(e)}") from e
+        raise AssertionError
+
+    @staticmethod
+    async def _open_pool(url: str, size: int, session: Mapping[str, str]) -> Any:
+        return await asyncpg.create_pool(
+            url,
+            min_size=1,
+            max_size=size,
+            timeout=ACQUIRE_SECONDS,
+            command_timeout=STATEMENT_SECONDS,
+            init=_prepare,
+            reset=_keep,
+            server_settings={"application_name": "codehub", "timezone": "UTC", **session},
+        )
 
     async def close(self) -> None:
         """Give connections back; a server that does not answer may not hold up the stop."""
