@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, async_playwright
 
 from codehub.templates import programs
 from tests.places import a_place
@@ -164,6 +164,11 @@ class Lab:
             admin.patch(f"/api/v1/workspaces/{id_}", json={"name": name}) as answer,
         ):
             assert answer.status == 200
+
+
+def inside(page: Page) -> Locator:
+    """What the IDE shows, in the frame of the page around it."""
+    return page.frame_locator("#ide").locator("body")
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ async def test_a_learner_is_told_on_their_page_that_a_teacher_came(lab: Lab) -> 
         await board.get_by_role("link", name="Back to the class").click()
         await board.get_by_role("link", name=re.compile("Recursion")).click()
         await board.get_by_role("link", name="Open").or_(board.get_by_role("button", name="Open")).first.click()
-        await expect(board).to_have_url(re.compile(r"/w/[a-z0-9]+/$"))
+        await expect(board).to_have_url(re.compile(r"/open/[a-z0-9]+$"))
         await expect(page.locator("#visited")).to_contain_text("kim-visits has just come into your workspace")
         await expect(page.locator("#visited a")).to_have_text("Recursion")
 

@@ -4,7 +4,7 @@ import re
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab
+from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab, inside
 
 pytestmark = IN_ONE_LOOP
 expect.set_options(timeout=WAIT_MS)
@@ -28,7 +28,7 @@ async def create(page: Page, name: str) -> None:
     await page.get_by_label("tiny").check()
     await page.get_by_label("Name").fill(name)
     await page.get_by_role("button", name="Create and open").click()
-    await expect(page).to_have_url(re.compile(r"/w/[a-z0-9]+/$"))
+    await expect(page).to_have_url(re.compile(r"/open/[a-z0-9]+$"))
 
 
 async def test_a_workspaces_life_is_live_in_two_tabs(lab: Lab) -> None:
@@ -38,7 +38,7 @@ async def test_a_workspaces_life_is_live_in_two_tabs(lab: Lab) -> None:
         await expect(there.get_by_role("heading", name="Your first workspace")).to_be_visible()
         await here.goto("/")
         await create(here, "Week 3")
-        await expect(here.locator("body")).to_contain_text(IDE)
+        await expect(inside(here)).to_contain_text(IDE)
 
         await expect(card(there, "Week 3").locator(".pill")).to_contain_text("Running")
         await here.goto("/")
@@ -60,7 +60,7 @@ async def test_the_same_life_without_javascript(lab: Lab) -> None:
         page = await browser.new_page()
         await page.goto("/")
         await create(page, "No script")
-        await expect(page.locator("body")).to_contain_text(IDE)  # the waking page loaded itself again until then
+        await expect(inside(page)).to_contain_text(IDE)  # the waking page loaded itself again until then
 
         async def reload_until(text: str) -> None:
             while text not in await card(page, "No script").inner_text():
@@ -88,8 +88,8 @@ async def test_a_sleeping_workspace_wakes_and_enters_without_a_click(lab: Lab) -
         await page.goto("/")
         await expect(card(page, "Nap").locator(".pill")).to_contain_text("Asleep")
         await card(page, "Nap").get_by_role("link", name="Wake and open").click()
-        await expect(page.locator("body")).to_contain_text(IDE)
-        await expect(page).to_have_url(re.compile(rf"/w/{id_}/$"))
+        await expect(inside(page)).to_contain_text(IDE)
+        await expect(page).to_have_url(re.compile(rf"/open/{id_}$"))
 
 
 async def test_an_ide_that_never_answers_ends_in_words_by_itself(lab: Lab) -> None:

@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 from codehub.clock import SystemClock
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.process import ProcessRuntime
-from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab
+from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab, inside
 from tests.browser.learning import CHECK_ONLY, SECRETS, SESSION, answer, begin, check, give_plan, read_all, runs_of
 
 pytestmark = IN_ONE_LOOP
@@ -29,8 +29,8 @@ async def open_workspace(page: Page, *, scripts: bool = True) -> str:
     ide = await opening.value
     if not scripts:  # which Chromium turns off in a new tab only after its first page was read
         await ide.reload()
-    await expect(ide.locator("body")).to_contain_text(IDE)
-    found = re.search(r"/w/([a-z0-9]+)/", ide.url)
+    await expect(inside(ide)).to_contain_text(IDE)
+    found = re.search(r"/open/([a-z0-9]+)", ide.url)
     assert found
     await ide.close()
     return found[1]

@@ -71,7 +71,7 @@ async def now(site: Site, w: Workspace) -> Workspace:
 async def test_creating_leads_straight_into_the_workspace(site: Site, mina: aiohttp.ClientSession) -> None:
     assert "Your first workspace" in await page(mina)
     status, path, _ = await post(mina, "/do/create", name="  Week\t3 ", template=TEMPLATE)
-    found = re.fullmatch(r"/w/([a-z0-9]+)/", path)
+    found = re.fullmatch(r"/open/([a-z0-9]+)", path)
     assert status == 303
     assert found
     w = await site.services.workspaces.get(operator(), found[1])
@@ -129,7 +129,7 @@ async def test_a_request_is_recorded_and_leads_back(
 
 async def test_starting_may_lead_into_the_workspace(site: Site, mina: aiohttp.ClientSession) -> None:
     w = await make(site)
-    assert await post(mina, f"/do/{w.id}/start", then="open") == (303, f"/w/{w.id}/", {})
+    assert await post(mina, f"/do/{w.id}/start", then="open") == (303, f"/open/{w.id}", {})
     assert await post(mina, f"/do/{w.id}/start", then="https://evil.example/") == (303, "/", {})
 
 
@@ -266,7 +266,7 @@ async def test_sharing_shows_it_to_the_guest_and_to_nobody_else(site: Site, mina
         shown = await page(jun)
         assert "Shared with you" in shown
         assert "mina's" in shown
-        assert f'href="/w/{w.id}/"' in shown
+        assert f'href="/open/{w.id}"' in shown
         await page(jun, f"/workspaces/{w.id}", status=403)  # its history is not a guest's to read
         assert await post(jun, f"/do/{w.id}/unshare", user="jun") == (303, "/", {})
         assert "Shared with you" not in await page(jun)
@@ -287,10 +287,10 @@ async def test_an_admin_sees_their_own_first_and_everybodys_on_a_switch(site: Si
         assert set(re.findall(r"Lab \d+", first + rest)) == {f"Lab {number}" for number in range(50)}
         assert len(re.findall(r'id="w-', first)) + len(re.findall(r'id="w-', rest)) == 50
         assert re.findall(r"Lab \d+", await page(admin, "/?everybody=1&cursor=nonsense"))
-        assert 'href="/w/' not in first  # only the owner, and whom they share with, can open it
+        assert 'href="/open/' not in first  # only the owner, and whom they share with, can open it
         id_ = re.findall(r'id="w-([a-z0-9]+)"', first)[0]
         assert await post(admin, f"/do/{id_}/stop", then="everybody") == (303, "/", {"everybody": "1"})
-        assert 'href="/w/' not in await page(admin, f"/workspaces/{id_}")
+        assert 'href="/open/' not in await page(admin, f"/workspaces/{id_}")
 
 
 async def test_times_are_those_of_the_browsers_zone(site: Site, mina: aiohttp.ClientSession) -> None:

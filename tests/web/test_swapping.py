@@ -84,7 +84,7 @@ async def test_the_page_says_how_many_run_and_its_button_puts_one_to_sleep_and_o
     )
     assert button
     async with mina.post(button[1], data={"then": button[2], "instead_of": button[3]}, allow_redirects=False) as answer:
-        assert (answer.status, answer.headers["location"]) == (303, f"/w/{new.id}/")
+        assert (answer.status, answer.headers["location"]) == (303, f"/open/{new.id}")
     assert await wanted(site, one, two, new) == [Desired.RUNNING, Desired.STANDBY, Desired.STANDBY]
     await observe(site, two, "STANDBY")
     await swaps.tick()

@@ -97,7 +97,7 @@ async def test_all_places_are_taken_is_a_line_that_one_click_joins_and_the_wante
         assert "It's your turn" in ready
         assert "Enter and open “of mina”" in ready
         assert await running(queue) == []
-        assert await leads(browser, "/wait/lab/enter", x="") == f"/w/{mine}/"
+        assert await leads(browser, "/wait/lab/enter", x="") == f"/open/{mine}"
     assert await running(queue) == ["of mina"]
     assert await waiting(queue) == 0
 
@@ -171,7 +171,7 @@ async def test_the_dashboard_leads_into_the_line_from_the_card_and_from_the_form
         await make_room(queue)
         assert "Enter and open “New & shiny”" in await page(browser, "/wait/lab")
         opened = await leads(browser, "/wait/lab/enter", x="")
-        assert re.fullmatch(r"/w/[a-z0-9]+/", opened)
+        assert re.fullmatch(r"/open/[a-z0-9]+", opened)
         again = await page(browser, "/wait/lab")  # by the back button, or in another tab
         assert "No need to wait" in again
         assert f'href="{opened}"' in again
