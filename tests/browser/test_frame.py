@@ -4,7 +4,9 @@ import re
 
 from playwright.async_api import Page, expect
 
-from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab
+from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab, inside
+from tests.browser.learning import SESSION, begin, give_plan
+from tests.browser.test_player import type_in_terminal
 
 pytestmark = IN_ONE_LOOP
 expect.set_options(timeout=WAIT_MS)
@@ -40,3 +42,35 @@ async def test_an_ide_works_inside_the_page_and_is_woken_from_there(lab: Lab) ->
         await expect(ide.locator(".xterm-screen").first).to_be_visible()
         assert re.fullmatch(rf".*/open/{id_}", page.url)
     forgive_the_ide(lab)
+
+
+async def test_a_session_is_practised_beside_the_ide(lab: Lab) -> None:
+    async with lab.somebody("beside") as context:
+        plan = await give_plan(lab, "beside", {**SESSION, "steps": ["PRACTICE", "COMPLETE"]})
+        page = await context.new_page()
+        await begin(page, plan["sessions"][0]["id"])
+        await page.get_by_role("button", name="Open the workspace").click()
+        await expect(inside(page)).to_contain_text("/w/")
+        panel = page.frame_locator("#panel iframe")
+        await expect(panel.get_by_text("The files for this session are in your workspace.")).to_be_visible()
+        await expect(panel.get_by_role("button", name="Open the workspace")).to_be_hidden()
+        await panel.get_by_role("button", name="Check my work").click()
+        await expect(panel.get_by_text(re.compile("^Not yet."))).to_be_visible()
+        toggle = page.get_by_role("button", name="Instructions")
+        await toggle.click()
+        await expect(page.locator("#panel")).to_be_hidden()
+        await expect(toggle).to_have_attribute("aria-expanded", "false")
+        await toggle.click()
+        splitter = page.get_by_role("separator")
+        await splitter.focus()
+        for _ in range(3):
+            await page.keyboard.press("ArrowRight")
+        await expect(splitter).to_have_attribute("aria-valuenow", "40")
+        await page.reload()
+        await expect(splitter).to_have_attribute("aria-valuenow", "40")
+        found = re.search(r"/open/([a-z0-9]+)", page.url)
+        assert found
+        await type_in_terminal(lab, found[1], "touch card.txt")
+        await panel.get_by_role("button", name="Check my work").click()
+        await panel.get_by_role("button", name="Finish the session").click()
+        await expect(panel.get_by_role("heading", name="Session completed")).to_be_visible()

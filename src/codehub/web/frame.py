@@ -49,6 +49,8 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.WORKSPA
         caller=caller,
         address=address,
         own_tab=next_,
+        panel=frame_view.panel(query),
+        again=f"/open/{id}{frame_view.kept(query)}",
         problem=query.get("problem"),
         **frame_view.shown(request, caller, visit),
     )

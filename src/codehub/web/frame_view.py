@@ -1,8 +1,11 @@
 """What the bar above an IDE says, and what lies over the IDE while it does not run. For `frame`."""
 
+import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 
@@ -11,8 +14,10 @@ from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.web import dashboard_view, presentation
-from codehub.workspaces.model import Operation, Phase, Workspace
+from codehub.workspaces.model import DesiredBy, Operation, Phase, Workspace
 
+SESSION = re.compile(r"[a-z0-9-]{1,63}")
+NUMBER = re.compile(r"[0-9]{1,15}")
 WARN = timedelta(minutes=2)  # before it sleeps
 
 
@@ -49,6 +54,27 @@ def warns(w: Workspace, sleeps_at: datetime | None, now: datetime) -> bool:
     return sleeps_at is not None and not kept and is_open(w) and sleeps_at - now <= WARN
 
 
+def _session(query: Mapping[str, str]) -> dict[str, str]:
+    """The run of a session that the workspace was opened for, as its page's address says it."""
+    shapes = {"session": SESSION, "run": SESSION, "fence": NUMBER}
+    found = {name: query.get(name, "") for name in shapes}
+    return found if all(shape.fullmatch(found[name]) for name, shape in shapes.items()) else {}
+
+
+def panel(query: Mapping[str, str]) -> str:
+    """The address of what is shown beside the IDE: a session's page, which says itself who may see it."""
+    found = _session(query)
+    if not found:
+        return ""
+    return f"/sessions/{found['session']}?{urlencode({'run': found['run'], 'fence': found['fence']})}"
+
+
+def kept(query: Mapping[str, str]) -> str:
+    """What an address of this page keeps when it is asked for again."""
+    found = _session(query)
+    return f"?{urlencode(found)}" if found else ""
+
+
 def shown(request: Request, caller: Principal, visit: Visit) -> dict[str, Any]:
     reader, w = dashboard_view.Reader(request, caller), visit.workspace
     sleeps_at = reader.services.ttl_policies.sleeps_at(w)
@@ -56,6 +82,7 @@ def shown(request: Request, caller: Principal, visit: Visit) -> dict[str, Any]:
         "card": reader.card(w),
         "cover": cover(w),
         "warns": warns(w, sleeps_at, reader.now),
+        "idle": cover(w) is Cover.ASLEEP and w.desired_by is DesiredBy.TTL,
         "keeps_awake": policy.allows(caller, Action.WORKSPACE_KEEP_AWAKE, visit.resource),
         "shares": policy.allows(caller, Action.WORKSPACE_SHARE, visit.resource),
         "details": policy.allows(caller, Action.WORKSPACE_HISTORY, visit.resource),

@@ -25,10 +25,11 @@ from codehub.sessions.errors import CheckFailedError, PracticeFailedError
 from codehub.sessions.model import Run, RunStatus
 from codehub.sessions.practice import OpenedWorkspace
 from codehub.waiting_room.model import LAB
-from codehub.web import player_view, practice_view, questions, waiting_memory
+from codehub.web import handover, player_view, practice_view, questions, waiting_memory
 from codehub.web.attempts import Attempt, Attempts
 from codehub.web.forms import Form, Posted, PostedAnswers, back, code_of
 from codehub.web.learning_presentation import Screen
+from codehub.web.middleware import SECURITY_HEADERS
 from codehub.web.page_access import may
 from codehub.web.rendering import locale_for, render
 from codehub.web.services import services_of
@@ -63,7 +64,13 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.SESSION
         resumed=bool(since) and view.screen is Screen.PLAY and query.get("problem") is None,
         since=_moment(request, since),
         wait_seconds=round(reader.services.settings.practice.wait_seconds) + MARGIN_SECONDS,
+        frames=reader.services.origins.frame(handover.host_of(request)) is not None,
+        beside=handover.is_framed(request),
     )
+    if handover.is_framed(request):  # beside the IDE, in the page around both
+        response.headers["content-security-policy"] = SECURITY_HEADERS["content-security-policy"].replace(
+            "frame-ancestors 'none'", "frame-ancestors 'self'"
+        )
     waiting_memory.follow(request, response, caller, LAB, view.line.token if view.line else "")
     return response
 
@@ -226,7 +233,10 @@ async def open_workspace(
         opened = await _open(request, caller, run, fence)
     except CodeHubError as e:
         return back(page, problem=code_of(e), at="workspace")
-    return RedirectResponse(f"/open/{opened.workspace.id}" if form.get("then") == "open" else page, 303)
+    if form.get("then") != "open":
+        return RedirectResponse(page, 303)
+    beside = urlencode({"session": id, "run": run.id, "fence": fence})
+    return RedirectResponse(f"/open/{opened.workspace.id}?{beside}", 303)
 
 
 async def _named(request: Request, caller: Principal, session_id: str, form: Form) -> tuple[Run, int, int]:

@@ -23,3 +23,44 @@ if (ide) {
 }
 // Coming back by the back button shows the page as it was left: ask anew.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
+// --- a session's instructions beside it ------------------------------------------------------------------------------
+
+const main = document.getElementById("content");
+const toggle = document.getElementById("panel-toggle");
+const splitter = document.getElementById("splitter");
+const KEY = "codehub:panel"; // its width, in percent of the page
+const remembered = () => { try { return Number(localStorage.getItem(KEY)) || 34; } catch { return 34; } };
+
+function width(percent) {
+  const value = Math.round(Math.min(70, Math.max(20, percent)));
+  main.style.setProperty("--panel", `${value}%`);
+  splitter.setAttribute("aria-valuenow", value);
+  try { localStorage.setItem(KEY, value); } catch { /* not allowed: it is as wide as ever next time */ }
+}
+
+function show(yes) {
+  main.classList.toggle("alone", !yes);
+  toggle.setAttribute("aria-expanded", yes);
+  if (!yes) ide.focus();
+}
+
+if (toggle && splitter && ide) {
+  toggle.hidden = false;
+  toggle.addEventListener("click", () => show(main.classList.contains("alone")));
+  width(remembered());
+  splitter.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -2, ArrowRight: 2 }[event.key];
+    if (step) width(Number(splitter.getAttribute("aria-valuenow")) + step);
+    if (event.key === "Escape") show(false);
+  });
+  splitter.addEventListener("pointerdown", (event) => {
+    splitter.setPointerCapture(event.pointerId);
+    main.classList.add("moving"); // else the frames would take what the pointer does
+  });
+  splitter.addEventListener("pointermove", (event) => {
+    if (splitter.hasPointerCapture(event.pointerId)) width((100 * event.clientX) / innerWidth);
+  });
+  for (const end of ["pointerup", "pointercancel"]) splitter.addEventListener(end, () => main.classList.remove("moving"));
+  addEventListener("message", (event) => { if (event.origin === location.origin && event.data === "codehub:hide-panel") show(false); });
+}
