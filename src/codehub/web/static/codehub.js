@@ -21,7 +21,7 @@ let ended = false;
 
 // --- looking ---------------------------------------------------------------------------------------------------------
 
-async function ask(url, options = {}, within = ANSWER_WITHIN) {
+async function ask(url, options = {}, within = ANSWER_WITHIN, sending = null) {
   const mine = ++latest;
   const answer = await fetch(url, { ...options, headers: { accept: "text/html", "x-requested-with": "fetch" }, signal: AbortSignal.timeout(within) });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -35,7 +35,7 @@ async function ask(url, options = {}, within = ANSWER_WITHIN) {
     if (new URL(answer.url).pathname !== location.pathname) return location.assign(answer.url);
     address = answer.url;
     latest += 1; // looks under way do not know of it yet
-    for (const waiting of region.querySelectorAll("[data-sending]")) delete waiting.dataset.sending;
+    delete sending?.dataset.sending; // only of the form that is answered: another one's may still be under way
   }
   if (options.method || mine === latest) update(news, Boolean(options.method));
   if (options.method) region.querySelector("[autofocus]")?.focus(); // as a browser does that loads the page
@@ -256,14 +256,15 @@ function settle(card) {
 async function send(form, submitter) {
   const body = new URLSearchParams(new FormData(form, submitter));
   showAsking(form);
-  if (form.dataset.wait && cardOf(form)) cardOf(form).dataset.sending = "";
+  const sending = form.dataset.wait ? cardOf(form) : null;
+  if (sending) sending.dataset.sending = "";
   try {
-    await ask(form.action, { method: "POST", body }, 1000 * form.dataset.wait || ANSWER_WITHIN);
+    await ask(form.action, { method: "POST", body }, 1000 * form.dataset.wait || ANSWER_WITHIN, sending);
   } catch {
     connected(false);
     // Whether it arrived is not known: what the next look shows is the truth.
     if (cardOf(form)) settle(cardOf(form));
-    delete cardOf(form)?.dataset.sending;
+    delete sending?.dataset.sending;
   }
   plan(TOGETHER);
 }
@@ -272,7 +273,7 @@ async function send(form, submitter) {
 function forgetPerson() {
   try {
     for (const storage of [localStorage, sessionStorage]) {
-      for (const key of Object.keys(storage)) if (/^codehub:(run|wait):/.test(key)) storage.removeItem(key);
+      for (const key of Object.keys(storage)) if (/^codehub:(run:|wait:|panel$)/.test(key)) storage.removeItem(key);
     }
   } catch {
     // Not allowed: then nothing was kept.
