@@ -4,8 +4,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from codehub.proxy.headers import upstream_hygiene
-from codehub.proxy.model import Forward
+from codehub.proxy.headers import in_frame_of, upstream_hygiene
+from codehub.proxy.model import Forward, Hygiene
 from tests.proxy.harness import Proxy, Seen, ToOne, Upstream, exchange, one_answer, proxied
 
 WORKSPACE = upstream_hygiene(frozenset({b"codehub", b"__host-codehub"}), b"codehub-w-")
@@ -22,10 +22,10 @@ def sent(*fields: bytes, target: bytes = b"/w/abc/x", **forward: object) -> Seen
     return upstream.seen[0]
 
 
-def received(*fields: bytes) -> list[tuple[bytes, bytes]]:
+def received(*fields: bytes, hygiene: Hygiene = WORKSPACE) -> list[tuple[bytes, bytes]]:
     """What the browser gets of a workspace's answer."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + b"".join(f + b"\r\n" for f in fields) + b"\r\n"
-    with proxied(answer=answer, hygiene=WORKSPACE) as (proxy, _):
+    with proxied(answer=answer, hygiene=hygiene) as (proxy, _):
         got = one_answer(exchange(proxy, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
     return [(k, v) for k, v in got.headers if k not in {b"content-length", b"connection", b"date"}]
 
@@ -168,3 +168,28 @@ def test_an_ide_cannot_change_the_origins_state() -> None:
 ])  # fmt: skip
 def test_an_ide_sets_only_cookies_of_its_own(cookie: bytes, arrives: bytes | None) -> None:
     assert received(b"Set-Cookie: " + cookie) == ([(b"set-cookie", arrives)] if arrives else [])
+
+
+@pytest.mark.parametrize(("policy", "arrives"), [
+    (b"default-src 'self'; frame-ancestors 'none'; img-src *", b"default-src 'self'; img-src *"),
+    (b"frame-ancestors 'none'", None),
+    (b" FRAME-Ancestors https://a https://b ;script-src 'self'", b"script-src 'self'"),
+    (b"frame-ancestors;frame-ancestors 'self'", None),
+    (b"default-src 'self', frame-ancestors 'none'; img-src *", b"default-src 'self',; img-src *"),
+    (b"frame-src 'none'; x-frame-ancestors y", b"frame-src 'none'; x-frame-ancestors y"),
+])  # fmt: skip
+def test_in_a_frame_only_we_say_whose_page_it_is(policy: bytes, arrives: bytes | None) -> None:
+    framed = in_frame_of(WORKSPACE, "https://lab.example")
+    ours = (b"content-security-policy", b"frame-ancestors 'self' https://lab.example")
+    got = received(b"Content-Security-Policy: " + policy, b"X-Frame-Options: DENY", hygiene=framed)
+    assert got == [*([(b"content-security-policy", arrives)] if arrives else []), ours]
+
+
+@pytest.mark.parametrize(("cookie", "arrives"), [
+    (b"a=1; Path=/; HttpOnly", b"a=1; Path=/; HttpOnly; SameSite=None; Secure; Partitioned"),
+    (b"a=1; samesite=strict; SECURE; Domain=x; partitioned", b"a=1; SameSite=None; Secure; Partitioned"),
+    (b"codehub=evil", None),
+])  # fmt: skip
+def test_in_a_frame_cookies_are_kept_apart_for_the_page_around_it(cookie: bytes, arrives: bytes | None) -> None:
+    got = received(b"Set-Cookie: " + cookie, hygiene=in_frame_of(WORKSPACE, "https://lab.example"))
+    assert [value for key, value in got if key == b"set-cookie"] == ([arrives] if arrives else [])

@@ -55,10 +55,8 @@ async def open_workspace(request: Request, id: str) -> Response:  # noqa: A002
             if own is None:
                 return refuse(request, holder, e)
     if own is not None:
-        if handover.is_framed(
-            request
-        ):  # the browser did not keep the pass, or it is over: no hand-over can be made here
-            return pages.no_pass(request, home_url=_home(request))
+        if handover.is_framed(request):  # there is no pass, and none can be fetched from here
+            return pages.in_frame(request, pages.no_pass(request, home_url=_home(request)))
         return go(begin_url(handover.wanted(request)))
     return await _let_in(request, id)
 
