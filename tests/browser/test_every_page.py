@@ -207,6 +207,7 @@ def pages_of(gallery: Gallery) -> dict[str, str]:
         "history": f"/workspaces/{ids['Final project']}",
         "log": f"/workspaces/{ids['Week 3: Recursion']}/log",
         "trashed": f"/workspaces/{ids['Old notes']}",
+        "frame": f"/open/{ids['Week 3: Recursion']}",
         **{f"entry-{kind}": f"/entry/{kind}" for kind in ENTRIES},
         "account": "/account",
         "way-in": "/account/way-in?problem=PASSWORD_COMMON",
@@ -279,6 +280,7 @@ async def test_every_page_is_whole_named_and_legible(
     for name, path in {**pages_of(gallery), **gallery.school.for_a_learner()}.items():
         await page.goto(path)
         found += await look(page, name, language, scheme, width)
+    found += await look_at_covers(gallery, page, language, scheme, width)
     found += await look_as_admin(gallery, page, language, scheme, width)
     await page.context.close()
     assert not found, "\n".join(found)
@@ -310,6 +312,18 @@ async def test_every_page_of_a_teacher_is_whole_named_and_legible(
         await page.pdf(path=f"{PICTURES}/sheet-{language}.pdf", prefer_css_page_size=True)
     await page.context.close()
     assert not found, "\n".join(found)
+
+
+async def look_at_covers(gallery: Gallery, page: Page, language: str, scheme: Scheme, width: int) -> list[str]:
+    """What lies over an IDE that does not run, as the page around it finds out by looking again."""
+    found: list[str] = []
+    await page.set_extra_http_headers({"x-requested-with": "fetch"})
+    for name in ("데이터 분석 기초", LONG, "Robotics", "Chatbot", "Final project"):
+        await page.goto(f"/open/{gallery.ids[name]}")
+        await expect(page.locator("[data-cover]")).to_be_visible()
+        found += await look(page, f"frame-{name[:8]}", language, scheme, width)
+    await page.set_extra_http_headers({})
+    return found
 
 
 async def look_as_admin(gallery: Gallery, page: Page, language: str, scheme: Scheme, width: int) -> list[str]:
