@@ -22,6 +22,7 @@ from codehub.coordinator import api as coordinator_api
 from codehub.courses import api as courses_api
 from codehub.gate import hosts
 from codehub.http import problems, provide
+from codehub.monitoring import api as monitoring_api
 from codehub.openid import api as openid_api
 from codehub.passkeys import api as passkeys_api
 from codehub.sessions import api as sessions_api
@@ -100,6 +101,7 @@ ROUTERS = (
     people_api.router,
     audit_api.router,
     coordinator_api.router,
+    monitoring_api.router,
     pages.router,
     login.router,
     sign_in.router,

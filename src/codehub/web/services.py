@@ -34,6 +34,7 @@ from codehub.gate.passes import Passes
 from codehub.http import lasting
 from codehub.http.access import Authenticator
 from codehub.http.streams import Streams
+from codehub.monitoring.service import Monitoring
 from codehub.openid.service import OpenId
 from codehub.passkeys.service import Passkeys
 from codehub.rates import Rates
@@ -75,6 +76,7 @@ class Services:
     overview: Overview
     passkeys: Passkeys
     audit: AuditLog
+    monitoring: Monitoring
     templates: Templates
     runtime: Runtime
     workspaces: Workspaces
@@ -118,6 +120,7 @@ class Services:
             Importing: self.importing,
             Sheets: self.sheets,
             AuditLog: self.audit,
+            Monitoring: self.monitoring,
             Templates: self.templates,
             Runtime: self.runtime,
             Workspaces: self.workspaces,

@@ -20,6 +20,7 @@ from codehub.gate import origins
 from codehub.gate.access import Access
 from codehub.gate.passes import Passes
 from codehub.invocation import command
+from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
 from codehub.runtimes.process import ProcessRuntime
 from codehub.sessions.places import RunPlaces
@@ -75,6 +76,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             **vars(school),
             overview=Overview(database, school.classes, workspaces, waiting.room),
             audit=AuditLog(database),
+            monitoring=Monitoring(database),
             templates=templates,
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
