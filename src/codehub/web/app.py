@@ -11,6 +11,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from codehub import __version__
 from codehub.activity import api as activity_api
+from codehub.activity import what_if_api
 from codehub.assignments import api as assignments_api
 from codehub.assignments import progress_api
 from codehub.audit import api as audit_api
@@ -102,6 +103,7 @@ ROUTERS = (
     audit_api.router,
     coordinator_api.router,
     monitoring_api.router,
+    what_if_api.router,
     pages.router,
     login.router,
     sign_in.router,

@@ -8,6 +8,7 @@ import redis.asyncio
 from starlette.requests import Request
 
 from codehub.activity.service import Activity
+from codehub.activity.what_if_service import WhatIf
 from codehub.assignments.hands import Hands
 from codehub.assignments.service import Assignments
 from codehub.audit.service import AuditLog
@@ -87,6 +88,7 @@ class Services:
     sharing: Sharing
     ttl_policies: TtlPolicies
     activity: Activity
+    what_if: WhatIf
     rates: Rates
     sessions: Sessions
     runs: Runs
@@ -127,6 +129,7 @@ class Services:
             Sharing: self.sharing,
             TtlPolicies: self.ttl_policies,
             Activity: self.activity,
+            WhatIf: self.what_if,
             Rates: self.rates,
             Sessions: self.sessions,
             Runs: self.runs,

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from codehub.activity.service import Activity
+from codehub.activity.what_if_service import WhatIf
 from codehub.assignments import teaching
 from codehub.audit.service import AuditLog
 from codehub.auth.credentials import CHANNEL
@@ -88,6 +89,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             sharing=Sharing(database, clock, settings.limits, workspaces, school.people, isolated=where.isolated),
             ttl_policies=ttl_policies,
             activity=Activity(database, client, ttl_policies, workspaces),
+            what_if=WhatIf(database, clock, ttl_policies),
             rates=Rates(client, clock),
             sessions=learnt.sessions,
             courses=learnt.courses,
