@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codehub.activity import what_if
@@ -133,8 +133,10 @@ def a_past(draw: st.DrawFn) -> Past:
 UNTIL = START + timedelta(days=10)
 Pasts = st.lists(a_past(), max_size=4)
 Seconds = st.integers(30, 7200)
+calmly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine, too
 
 
+@calmly
 @given(Pasts)
 def test_the_time_that_was_set_would_have_done_what_was_done(pasts: list[Past]) -> None:
     was, would = what_if.did(pasts, UNTIL), what_if.would(pasts, TTL, ARCHIVE, UNTIL)
@@ -144,6 +146,7 @@ def test_the_time_that_was_set_would_have_done_what_was_done(pasts: list[Past]) 
     assert would.hours.low == pytest.approx(would.hours.high)
 
 
+@calmly
 @given(Pasts, Seconds, Seconds)
 def test_a_longer_time_never_gives_more_sleeps_or_wakes_nor_less_running(pasts: list[Past], a: int, b: int) -> None:
     short, long = sorted((a, b))
@@ -155,6 +158,7 @@ def test_a_longer_time_never_gives_more_sleeps_or_wakes_nor_less_running(pasts: 
     assert less.hours.high >= more.hours.high - 1e-9
 
 
+@calmly
 @given(Pasts, Seconds)
 def test_never_is_the_longest_time_of_all(pasts: list[Past], seconds: int) -> None:
     never, some = (what_if.would(pasts, standby, ARCHIVE, UNTIL) for standby in (0, seconds))
@@ -162,6 +166,7 @@ def test_never_is_the_longest_time_of_all(pasts: list[Past], seconds: int) -> No
     assert never.hours.low >= some.hours.high - 1e-9
 
 
+@calmly
 @given(Pasts, Seconds, st.integers(60, 86400), st.integers(60, 86400))
 def test_a_longer_time_until_it_is_stored_away_never_stores_more(
     pasts: list[Past], standby: int, a: int, b: int
@@ -172,6 +177,7 @@ def test_a_longer_time_until_it_is_stored_away_never_stores_more(
     assert (less.hours, less.sleeps, less.wakes) == (more.hours, more.sleeps, more.wakes)
 
 
+@calmly
 @given(Pasts, Seconds)
 def test_bounds_hold_what_they_are_between(pasts: list[Past], standby: int) -> None:
     found = what_if.would(pasts, standby, ARCHIVE, UNTIL)
