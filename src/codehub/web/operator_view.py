@@ -38,6 +38,7 @@ RANGES = {
     )
 }
 PHASES = ("running", "asleep", "stored", "pending", "broken")
+CHARTS = ("phases", "activity", "wakes", "line", "archives", "disk", "lag")
 SIGNS = {"running": "●", "asleep": "☾", "stored": "▣", "pending": "○", "broken": "▲"}
 
 
