@@ -49,6 +49,7 @@ LAZY_COMMANDS = {  # of capabilities; loaded when asked for
     "restore": ("codehub.backup.cli", "restore", OPERATE),
     "doctor": ("codehub.doctor.cli", "doctor", OPERATE),
     "gc": ("codehub.retention.cli", "collect", OPERATE),
+    "ttl": ("codehub.activity.ttl_cli", "app", OPERATE),
     "workspace": ("codehub.activity.cli", "workspaces", PEOPLE),
     "course": ("codehub.courses.cli", "app", LEARNING),
     "class": ("codehub.classes.cli", "app", PEOPLE),

@@ -1,6 +1,7 @@
 """The real platform: what sleeps says why, and what holds itself awake from inside stays awake."""
 
 import asyncio
+import json
 import os
 import pathlib
 from collections.abc import Iterator
@@ -93,6 +94,33 @@ async def test_a_workspace_that_nobody_uses_sleeps_and_says_why(platform: Platfo
             assert answer.status == 404
     said = codehub("workspace", "why", id_, CODEHUB_DATA_DIR=str(platform.data_dir))
     assert "put to sleep at" in said.stdout, said.stderr
+
+
+async def test_an_operator_asks_what_another_time_would_have_done(platform: Platform) -> None:
+    async with platform.client() as client:
+        id_ = await create(client)
+        await until(client, id_, "RUNNING")
+        await until(client, id_, "STANDBY")
+        async with client.get("/api/v1/admin/ttl/what-if", params={"standby_seconds": 0}) as answer:
+            assert answer.status == 200, await answer.text()
+            never = await answer.json()
+        assert never["would"]["sleeps"]["high"] == 0
+        assert never["would"]["hours"]["low"] >= never["did"]["hours"]["low"]
+        assert never["did"]["sleeps"]["low"] >= 1
+        for wrong in ({"standby_seconds": -1}, {"standby_seconds": 60, "days": 15}, {}):
+            async with client.get("/api/v1/admin/ttl/what-if", params=wrong) as answer:
+                assert answer.status == 400
+        async with client.get("/api/v1/admin/samples", params={"limit": 1}) as answer:
+            assert (await answer.json())["items"], "the leader takes one at its start"
+    where = {"CODEHUB_DATA_DIR": str(platform.data_dir)}
+    said = codehub("ttl", "what-if", "--standby", "15m", "--archive", "2h", "--days", "1", **where)
+    assert "Put to sleep" in said.stdout, said.stderr
+    assert "people would have done the same" in said.stdout
+    asked = json.loads(codehub("ttl", "what-if", "--standby", "15m", "--json", **where).stdout)
+    assert asked["standby_seconds"] == 900
+    refused = codehub("ttl", "what-if", "--standby", "soon", **where)
+    assert refused.returncode == 1
+    assert "a time like 15m" in refused.stderr
 
 
 async def test_one_that_computes_stays_awake_and_its_history_says_so_once(platform: Platform) -> None:

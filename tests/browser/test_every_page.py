@@ -26,6 +26,7 @@ from codehub.sessions.service import NewPlan, NewSession
 from codehub.settings import Settings
 from codehub.web import entry_pages
 from codehub.web.app import create_app
+from codehub.web.operator_view import RANGES
 from codehub.web.services import Services
 from codehub.wiring.api import open_services
 from codehub.workspaces import history
@@ -35,6 +36,7 @@ from codehub.workspaces.service import NewWorkspace
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
 from tests.browser.school import TEACHER, School, open_school
 from tests.i18n.test_sentences import every_data
+from tests.monitoring import figures
 from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving
 
@@ -226,6 +228,11 @@ PEOPLE_PAGES = {
     "account-admin": "/account?at=profile&problem=DISPLAY_NAME",
     "account-token": "/account?at=tokens&show=seen-before",
 }
+OPERATOR_PAGES = {
+    **{f"operator-{name}": f"/operator?range={name}" for name in RANGES},
+    "operator-what-if": "/operator?range=hour&standby=15m&archive=2h&days=7",
+    "operator-refused": "/operator?range=hour&standby=soon&days=99",
+}
 Scheme = Literal["light", "dark"]
 LOOKS: list[tuple[str, Scheme, int]] = list(itertools.product(("en", "ko"), ("light", "dark"), (360, 1280)))
 # Together they show each language, scheme and width; the full square is for whoever wants the pictures.
@@ -331,7 +338,11 @@ async def look_as_admin(gallery: Gallery, page: Page, language: str, scheme: Sch
     await page.get_by_role("button").click()
     await page.wait_for_url(lambda url: "/login/" not in url)
     found: list[str] = []
-    for name, path in PEOPLE_PAGES.items():
+    await page.goto("/operator")
+    found += await look(page, "operator-empty", language, scheme, width)
+    services = gallery.site.services
+    await figures.furnish(services.database, services.clock.now())
+    for name, path in {**PEOPLE_PAGES, **OPERATOR_PAGES}.items():
         await page.goto(path)
         found += await look(page, name, language, scheme, width)
     await page.goto("/people")

@@ -10,6 +10,7 @@ import pytest
 from jinja2 import nodes
 
 from codehub import web
+from codehub.activity.what_if import Figures
 from codehub.command import operator
 from codehub.i18n.texts import choose
 from codehub.openid.errors import LoginRefusedError
@@ -18,8 +19,9 @@ from codehub.policy.model import Role
 from codehub.sessions.blueprint import Step
 from codehub.sessions.model import SessionStatus
 from codehub.waiting_room.model import MemberState
-from codehub.web import account, account_tokens, classes, dashboard, player, presentation, texts
 from codehub.web.frame_view import Cover
+from codehub.web import account, account_tokens, classes, dashboard, operator_view, player, presentation, texts
+from codehub.web.operator import FIELDS
 from codehub.web.rendering import templates
 from codehub.workspaces.model import Operation
 from tests.policy.test_routes import BY_WAITING_TOKEN, WAYS_IN
@@ -89,6 +91,12 @@ def _put_together() -> set[str]:
         ),
         *(key for key in texts.TEXTS["en"] if key.startswith("import_")),
         *(f"frame_{cover}{part}" for cover in Cover for part in ("", "_body", "_do")),
+        *(f"operator_{column}" for column in operator_view.COLUMNS),
+        *(f"operator_{part}_{name}" for part in ("range", "time") for name in operator_view.RANGES),
+        *(f"operator_{name}_{part}" for name in operator_view.CHARTS for part in ("title", "about")),
+        *(f"operator_what_if_{name}" for name in vars(Figures())),
+        *(f"operator_field_{name}" for name in FIELDS),
+        *(f"operator_wrong_{code}" for code in ("time", "days")),
         *(f"valid_{how}" for how in classes.VALIDITIES),
         *(f"account_{section}" for section in account.SECTIONS),
         *(f"passkeys_{obstacle}" for obstacle in Obstacle),

@@ -17,7 +17,7 @@ from codehub.errors import StartError
 
 sql = Queries("codehub.backup")
 # Not kept: what this database went through, who leads right now, events, which are for those who listen now,
-# whose object store it is, and what was to be collected from there.
+# whose object store it is, and what was to be collected from there; counters, which the next leader counts anew.
 NOT_KEPT = [
     "schema_migrations",
     "system_locks",
@@ -27,6 +27,8 @@ NOT_KEPT = [
     "platform",
     "orphans",
     "setbacks",
+    "counters",
+    "counter_changes",
 ]
 CONNECT_SECONDS = 10.0
 # The same text for the same rows on every machine, and no bound that an administrator set for short statements.

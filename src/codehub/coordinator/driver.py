@@ -81,9 +81,23 @@ class Driver:
         self._dice = dice
         self._nudges = {name: asyncio.Event() for name in self._loops}
         self._status = {name: LoopStatus(name, loop.period) for name, loop in self._loops.items()}
+        self._begun: dict[str, float] = {}  # ticks that run now
+        self._lags: dict[str, float] = {}
 
     def status(self) -> list[LoopStatus]:
         return list(self._status.values())
+
+    def lags(self) -> dict[str, float]:
+        """By loop, in seconds, the worst since this was asked last: how much later than due a tick began, or how much
+        longer than the loop's period it took.
+        """
+        for name, since in self._begun.items():
+            self._note_lag(name, self._clock.monotonic() - since - self._loops[name].period)
+        found, self._lags = self._lags, {}
+        return found
+
+    def _note_lag(self, name: str, seconds: float) -> None:
+        self._lags[name] = max(self._lags.get(name, 0.0), seconds)
 
     def nudge(self, name: str) -> None:
         """Run this loop now, or once more right after the tick that is running."""
@@ -101,13 +115,15 @@ class Driver:
             status = self._status[loop.name]
             pause = pause_after(loop, status.failures_in_a_row, again_in, self._dice())
             status.next_run_at = self._clock.now() + timedelta(seconds=pause)
+            due = self._clock.monotonic() + pause
             await self._pause(self._nudges[loop.name], pause)
+            self._note_lag(loop.name, self._clock.monotonic() - due)
 
     async def _tick_once(self, loop: Loop) -> float | None:
         status = self._status[loop.name]
         self._nudges[loop.name].clear()  # before the tick reads anything: news that comes later runs it again
         status.running, status.last_run_at = True, self._clock.now()
-        begun = self._clock.monotonic()
+        self._begun[loop.name] = begun = self._clock.monotonic()
         again_in, result = None, "ok"
         with structlog.contextvars.bound_contextvars(loop=loop.name, tick=ids.new(8)):
             try:
@@ -123,6 +139,8 @@ class Driver:
             finally:
                 status.running, status.runs = False, status.runs + 1
                 status.took_seconds = self._clock.monotonic() - begun
+                self._note_lag(loop.name, status.took_seconds - loop.period)
+                del self._begun[loop.name]
                 metrics.LOOP_TICKS.labels(loop.name, result).inc()
                 metrics.LOOP_SECONDS.labels(loop.name).observe(status.took_seconds)
         return again_in

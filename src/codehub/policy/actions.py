@@ -109,6 +109,8 @@ class Action(StrEnum):
     AUDIT_READ = "audit.read"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
+    MONITORING_READ = "monitoring.read"
+    TTL_WHAT_IF = "ttl.what-if"
     DOCS_READ = "docs.read"
     PUBLIC_HEALTH = "public.health"
     PUBLIC_HOME = "public.home"
@@ -279,6 +281,8 @@ TABLE: Mapping[Action, Rule] = {
     A.AUDIT_READ: _platform("read the audit log", READ),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
     A.METRICS_READ: _platform("read the metrics", READ),
+    A.MONITORING_READ: _platform("see the platform's figures over time", READ),
+    A.TTL_WHAT_IF: _platform("ask what other times to sleep would have done", READ),
     A.DOCS_READ: _platform("read the API's documentation", READ, R.PERSON),
     A.PUBLIC_HEALTH: _public("ask whether the platform is alive and ready"),
     A.PUBLIC_HOME: _public("open the start page"),

@@ -12,6 +12,7 @@ from codehub.events import outbox
 from codehub.sessions import idempotency
 from codehub.settings import CoordinatorConfig, SessionConfig
 from codehub.waiting_room import store as waiting_room
+from codehub.workspaces import idle_history
 from codehub.workspaces import service as workspaces
 
 BATCH = 5_000
@@ -36,6 +37,8 @@ def loop(lease: Lease, clock: Clock, config: CoordinatorConfig, sessions: Sessio
             places = await waiting_room.prune(c, now - PLACES_KEPT, BATCH)
         async with lease.transaction() as c:
             invited = await invitations.prune(c, now, BATCH)
+        async with lease.transaction() as c:
+            idle = await idle_history.prune(c, now, BATCH)
         # A full batch means there is more: go on soon instead of holding long transactions.
         removed = {
             "audit_entries": entries,
@@ -45,6 +48,7 @@ def loop(lease: Lease, clock: Clock, config: CoordinatorConfig, sessions: Sessio
             "keys": keys,
             "places": places,
             "invitations": invited,
+            "idle_periods": idle,
         }
         return Tick(removed, 1.0 if BATCH in removed.values() else None)
 

@@ -11,6 +11,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from codehub import __version__
 from codehub.activity import api as activity_api
+from codehub.activity import what_if_api
 from codehub.assignments import api as assignments_api
 from codehub.assignments import progress_api
 from codehub.audit import api as audit_api
@@ -22,6 +23,7 @@ from codehub.coordinator import api as coordinator_api
 from codehub.courses import api as courses_api
 from codehub.gate import hosts
 from codehub.http import problems, provide
+from codehub.monitoring import api as monitoring_api
 from codehub.openid import api as openid_api
 from codehub.passkeys import api as passkeys_api
 from codehub.sessions import api as sessions_api
@@ -50,6 +52,7 @@ from codehub.web import (
     lines,
     live,
     login,
+    operator,
     pages,
     people,
     player,
@@ -101,6 +104,8 @@ ROUTERS = (
     people_api.router,
     audit_api.router,
     coordinator_api.router,
+    monitoring_api.router,
+    what_if_api.router,
     pages.router,
     login.router,
     sign_in.router,
@@ -121,6 +126,7 @@ ROUTERS = (
     board.router,
     waiting.router,
     lines.router,
+    operator.router,
     class_people.router,
     classes.router,
     join.router,

@@ -8,6 +8,7 @@ import redis.asyncio
 from starlette.requests import Request
 
 from codehub.activity.service import Activity
+from codehub.activity.what_if_service import WhatIf
 from codehub.assignments.hands import Hands
 from codehub.assignments.service import Assignments
 from codehub.audit.service import AuditLog
@@ -34,6 +35,7 @@ from codehub.gate.passes import Passes
 from codehub.http import lasting
 from codehub.http.access import Authenticator
 from codehub.http.streams import Streams
+from codehub.monitoring.service import Monitoring
 from codehub.openid.service import OpenId
 from codehub.passkeys.service import Passkeys
 from codehub.rates import Rates
@@ -75,6 +77,7 @@ class Services:
     overview: Overview
     passkeys: Passkeys
     audit: AuditLog
+    monitoring: Monitoring
     templates: Templates
     runtime: Runtime
     workspaces: Workspaces
@@ -85,6 +88,7 @@ class Services:
     sharing: Sharing
     ttl_policies: TtlPolicies
     activity: Activity
+    what_if: WhatIf
     rates: Rates
     sessions: Sessions
     runs: Runs
@@ -118,12 +122,14 @@ class Services:
             Importing: self.importing,
             Sheets: self.sheets,
             AuditLog: self.audit,
+            Monitoring: self.monitoring,
             Templates: self.templates,
             Runtime: self.runtime,
             Workspaces: self.workspaces,
             Sharing: self.sharing,
             TtlPolicies: self.ttl_policies,
             Activity: self.activity,
+            WhatIf: self.what_if,
             Rates: self.rates,
             Sessions: self.sessions,
             Runs: self.runs,

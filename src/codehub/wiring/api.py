@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from codehub.activity.service import Activity
+from codehub.activity.what_if_service import WhatIf
 from codehub.assignments import teaching
 from codehub.audit.service import AuditLog
 from codehub.auth.credentials import CHANNEL
@@ -20,6 +21,7 @@ from codehub.gate import origins
 from codehub.gate.access import Access
 from codehub.gate.passes import Passes
 from codehub.invocation import command
+from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
 from codehub.runtimes.process import ProcessRuntime
 from codehub.sessions.places import RunPlaces
@@ -75,6 +77,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             **vars(school),
             overview=Overview(database, school.classes, workspaces, waiting.room),
             audit=AuditLog(database),
+            monitoring=Monitoring(database),
             templates=templates,
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
@@ -86,6 +89,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             sharing=Sharing(database, clock, settings.limits, workspaces, school.people, isolated=where.isolated),
             ttl_policies=ttl_policies,
             activity=Activity(database, client, ttl_policies, workspaces),
+            what_if=WhatIf(database, clock, ttl_policies),
             rates=Rates(client, clock),
             sessions=learnt.sessions,
             courses=learnt.courses,

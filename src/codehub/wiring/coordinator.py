@@ -15,6 +15,9 @@ from codehub.coordinator.leader import Lease
 from codehub.db import Database
 from codehub.db.redis import open_redis
 from codehub.embedded.datadir import DataDir
+from codehub.monitoring import machine
+from codehub.monitoring.model import Readings
+from codehub.monitoring.sampler import Sampler
 from codehub.reconciler import sight
 from codehub.reconciler.controller import Controller
 from codehub.reconciler.homes import Homes
@@ -89,6 +92,7 @@ class Coordinator:
             practice.loop(),
             self._pump(lease).loop(),
             Swaps(lease, self._clock).loop(),
+            Sampler(lease, self._clock, self._readings).loop(),
         ]
         self._driver = Driver(loops, self._clock)
         downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)
@@ -128,6 +132,14 @@ class Coordinator:
         )
         recheck = ByActivity(reader, self._clock, self._ttl_policies)
         return Controller(lease, self._runtime, operations, self._clock, config, self.wake, recheck)
+
+    async def _readings(self) -> Readings:
+        """What this process knows beside the database."""
+        free = await machine.disk_free(self._settings.storage.data_dir)
+        if self._driver is None:
+            return Readings(None, free, {})
+        line = next(loop.stats for loop in self._driver.status() if loop.name == waiting_room.NAME)
+        return Readings(line.get("waiting"), free, self._driver.lags())
 
     def wake(self) -> None:
         """Another state is requested, or an operation is over: look now."""

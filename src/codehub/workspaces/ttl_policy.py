@@ -49,6 +49,22 @@ class TtlPolicies:
             template.busy_cpus if template else 0.0,
         )
 
+    @property
+    def platform(self) -> TtlConfig:
+        """The operator's own times."""
+        return self._ttl
+
+    def lives_by_platform(self, template_name: str, own_standby: int | None) -> bool:
+        """Does the platform's time put it to sleep? Not one of its own or its template's, nor its connections' end."""
+        template = self._templates.find(template_name)
+        theirs = own_standby if own_standby is not None else template.standby_ttl_seconds if template else None
+        return theirs is None and self.of_template(template_name).mode is ActivityMode.TRAFFIC
+
+    def own_archive(self, template_name: str, own: int | None) -> int | None:
+        """Of the workspace or its template; None: it lives by the platform's."""
+        template = self._templates.find(template_name)
+        return own if own is not None else template.archive_ttl_seconds if template else None
+
     def standby_seconds(self, w: Workspace) -> int:
         own = w.standby_ttl_seconds
         return self.of_template(w.template).standby_seconds if own is None else own
