@@ -18,7 +18,7 @@ from codehub.courses.errors import (
     CourseShippedError,
     CourseWithdrawnError,
 )
-from codehub.courses.model import Course, Lesson
+from codehub.courses.model import Course, Lesson, Version
 from codehub.courses.source import Source
 from codehub.courses.store import sql
 from codehub.db import Connection, Database
@@ -55,13 +55,16 @@ class Courses:
 
     async def create(self, caller: Principal, course: Source, owner: str | None = None) -> Outline:
         """Of who asks; the operator's own are the platform's."""
+        async with self._database.transaction() as c:
+            return await self.create_in(c, caller, course, owner)
+
+    async def create_in(self, c: Connection, caller: Principal, course: Source, owner: str | None = None) -> Outline:
+        """The same, in the transaction of the caller."""
         policy.require(caller, Action.COURSE_CREATE)
         if owner is not None and not policy.is_self(caller, owner):
             policy.require(caller, Action.COURSE_CREATE_FOR)
-        self._check(course)
-        async with self._database.transaction() as c:
-            owner_id = await self._owner(c, caller, owner)
-            return await self._add(c, caller.origin, course, owner_id)
+        self.check(course)
+        return await self._add(c, caller.origin, course, await self._owner(c, caller, owner))
 
     async def page(
         self,
@@ -98,29 +101,58 @@ class Courses:
             found = await store.find(c, id_, version)
             if found is None:
                 raise CourseNotFoundError(f"the course {id_} has no version {version}")
-            lessons = await store.lessons(c, id_, found.version)
-            bodies = await revisions.bodies(c, {lesson.blueprint_hash for lesson in lessons})
-        head = {name: getattr(found, name) for name in ("key", "title", "language", "description", "author")}
+            return found, await self.source_in(c, found)
+
+    async def source_in(self, c: Connection, course: Course) -> dict[str, Any]:
+        """Of a course that the caller may read; of this version."""
+        lessons = await store.lessons(c, course.id, course.version)
+        bodies = await revisions.bodies(c, {lesson.blueprint_hash for lesson in lessons})
+        head = {name: getattr(course, name) for name in ("key", "title", "language", "description", "author")}
         sessions = [
             {"key": s.key, "title": s.title, "day": s.day, "blueprint": bodies[s.blueprint_hash]} for s in lessons
         ]
-        return found, {**head, "sessions": sessions}
+        return {**head, "sessions": sessions}
+
+    async def changeable(self, caller: Principal, id_: str) -> Course:
+        """The course, for who may change it."""
+        async with self._database.connection() as c:
+            return await self._find(c, caller, id_, Action.COURSE_CHANGE)
+
+    async def versions(
+        self, caller: Principal, id_: str, *, newest: int | None = None, limit: int
+    ) -> list[tuple[Version, list[Lesson]]]:
+        """From this one backwards, for who may read all of it."""
+        async with self._database.connection() as c:
+            found = await self._find(c, caller, id_, Action.COURSE_SOURCE)
+            return await store.versions(c, id_, newest or found.version, limit)
+
+    async def used(self, caller: Principal, ids_: Sequence[str]) -> dict[str, int]:
+        """How many plans there are of each of these; of those without any, nothing."""
+        policy.require(caller, Action.COURSE_CREATE)
+        async with self._database.connection() as c:
+            return await revisions.used(c, ids_)
 
     async def change(self, caller: Principal, id_: str, course: Source, based_on: int | None = None) -> Outline:
         """A new version, which reaches the sessions that no learner has started; the same again changes nothing.
 
         `based_on`: the version that was read before; another one by now is refused, so that no change is lost.
         """
-        self._check(course)
         async with self._database.transaction() as c:
-            await c.execute(sql.lock, id_)
-            found = await self._find(c, caller, id_, Action.COURSE_CHANGE)
-            if found.is_shipped:
-                raise CourseShippedError(f"{found.title} changes with the product: export it and import it as your own")
-            if based_on is not None and based_on != found.version:
-                hint = "look at it, and send your change with that version"
-                raise CourseChangedError(f"version {found.version} is the newest by now: {hint}", version=found.version)
-            return await self._revise(c, caller.origin, found, course)
+            return await self.change_in(c, caller, id_, course, based_on)
+
+    async def change_in(
+        self, c: Connection, caller: Principal, id_: str, course: Source, based_on: int | None = None
+    ) -> Outline:
+        """The same, in the transaction of the caller."""
+        self.check(course)
+        await c.execute(sql.lock, id_)
+        found = await self._find(c, caller, id_, Action.COURSE_CHANGE)
+        if found.is_shipped:
+            raise CourseShippedError(f"{found.title} changes with the product: export it and import it as your own")
+        if based_on is not None and based_on != found.version:
+            hint = "look at it, and send your change with that version"
+            raise CourseChangedError(f"version {found.version} is the newest by now: {hint}", version=found.version)
+        return await self._revise(c, caller.origin, found, course)
 
     async def take_up(
         self, caller: Principal, id_: str, starts_on: date | None = None, owner: str | None = None
@@ -193,7 +225,8 @@ class Courses:
 
     # --- parts
 
-    def _check(self, course: Source) -> None:
+    def check(self, course: Source) -> None:
+        """Raise InvalidRequestError where it needs what this platform does not have."""
         for number, session in enumerate(course.sessions):
             self._sessions.check_template(session.blueprint, f"sessions.{number}.blueprint")
 
