@@ -87,6 +87,9 @@ def _put_together() -> set[str]:
             if key.startswith(("join_form_", "join_name_", "join_display_name_", "join_password_"))
         ),
         *(key for key in texts.TEXTS["en"] if key.startswith("import_")),
+        *(key for key in texts.TEXTS["en"] if key.startswith(("archive_wrong_", "diff_", "reach_"))),
+        *(key for key in texts.TEXTS["en"] if key.startswith(("courses_plans", "draft_plans", "course_errors"))),
+        *(key for key in texts.TEXTS["en"] if key.startswith("courses_sessions")),
         *(f"valid_{how}" for how in classes.VALIDITIES),
         *(f"account_{section}" for section in account.SECTIONS),
         *(f"passkeys_{obstacle}" for obstacle in Obstacle),

@@ -36,7 +36,7 @@ NOT_OURS = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"})  # w
 # What the libraries say of what they cannot read.
 BROKEN = (
     zipfile.BadZipFile, zlib.error, tar.TarError, struct.error,
-    EOFError, OSError, ValueError, NotImplementedError, RuntimeError,
+    EOFError, OSError, ValueError, RuntimeError,
 )  # fmt: skip
 
 

@@ -84,8 +84,8 @@ class Drafts:
         async with self._database.transaction() as c:
             await c.execute(sql.one_at_a_time, caller.id)
             await c.execute(sql.forget_expired, now)
+            await c.execute(sql.forget_oldest, caller.id, MOST_KEPT - 1)
             await c.execute(sql.add, id_, caller.id, course_id, body, digest, told, now, now + KEPT)
-            await c.execute(sql.forget_oldest, caller.id, MOST_KEPT)
         return id_
 
     async def show(self, caller: Principal, id_: str) -> Draft | Saved:

@@ -87,7 +87,12 @@ def examine_tree(files: Tree) -> tuple[Source | None, list[Problem]]:
 
 def located(folder: pathlib.Path, errors: Iterable[tuple[str, str]]) -> list[Problem]:
     """Where in the folder what is wrong with these fields stands; of those that a folder has."""
-    read = _read(_walk(folder))
+    return located_in(_walk(folder), errors)
+
+
+def located_in(files: Tree, errors: Iterable[tuple[str, str]]) -> list[Problem]:
+    """The same in what an archive held."""
+    read = _read(files)
     return sorted(_problem(read, field, message) for field, message in errors if field.split(".")[0] in FIELDS)
 
 
