@@ -319,7 +319,7 @@ async def look_at_wrong_course(page: Page, language: str, scheme: Scheme, width:
     wrong = {f"01-{'x' * 60}/notes.txt": "x", "course.md": "---\ntitle: a: b\n---\n", "02-two/session.md": "---\n---\n"}
     await page.goto("/courses/import")
     await page.locator("input[type=file]").set_input_files(
-        files=[{"name": "course.zip", "mimeType": "application/zip", "buffer": zipped(wrong)}]
+        {"name": "course.zip", "mimeType": "application/zip", "buffer": zipped(wrong)}
     )
     await page.locator("main form button").click()
     await expect(page.locator("#problems-title")).to_be_visible()

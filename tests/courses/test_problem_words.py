@@ -5,6 +5,7 @@ import importlib.resources
 import pathlib
 import re
 import tomllib
+from collections.abc import Mapping
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.courses.archives import COURSE, QUESTION, SESSION, SMALL, zipped
 
 HANGUL = re.compile(r"[가-힣]")
 FIELDS = re.compile(r"\{(\w+)\}")
-WRONG = {
+WRONG: Mapping[str, Mapping[str, str | bytes]] = {
     "no head": {**SMALL, "course.md": "text"},
     "colon": {**SMALL, "course.md": COURSE.replace("Small", "a: b")},
     "tab": {**SMALL, "course.md": COURSE.replace("title: Small", "title:\n\t- x")},
