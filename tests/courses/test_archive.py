@@ -150,6 +150,7 @@ def test_two_courses_in_one_archive_are_named() -> None:
         (zipped(SMALL)[:-30], "broken"),
         (tarred(SMALL)[:-30], "broken"),
     ],
+    ids=["none", "empty", "folder", "tar", "pdf", "zip", "gzip", "text", "cut-zip", "cut-tar"],
 )
 def test_what_is_no_archive_is_said_to_be_none(data: bytes, reason: str) -> None:
     assert refused(data)[0] == reason

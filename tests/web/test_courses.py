@@ -9,14 +9,16 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from codehub.command import operator
 from codehub.courses import archive, drafts, folder, installation
 from codehub.policy.model import Role
+from codehub.settings import Settings
 from tests.courses.archives import COURSE, QUESTION, SESSION, SMALL, tarred, with_zip_link, zipped
 from tests.sessions.learning import Learner
 from tests.virtual_time import ManualClock
-from tests.web.server import Site
+from tests.web.server import Site, serving_with
 from tests.web.test_dashboard import page, post
 
 SECOND = SESSION.replace("key: one", "key: two").replace("title: One", "title: Two")
@@ -215,8 +217,8 @@ async def test_the_plans_that_a_new_version_reaches_are_counted(site: Site, kim:
     del changed["02-two/session.md"]
     shown = await text(kim, await draft(kim, zipped(changed)))
     assert "2 plans of learners have this course." in shown
-    assert "Reaches 1 plans. 1 have begun or ended it and keep it." in shown
-    assert "Is canceled in 2 plans." in shown
+    assert "Plans that get the change: 1. Plans in which it was begun or has ended, and stays as it was: 1." in shown
+    assert "Plans in which it is canceled: 2." in shown
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------------------
@@ -264,6 +266,7 @@ async def test_a_template_that_is_not_here_is_told_at_its_line(kim: aiohttp.Clie
         (zipped({f"{a}/{b}": text for a in ("en", "ko") for b, text in SMALL.items()}), "several courses"),
         (zipped({**SMALL, "01-one/session.md": SESSION.encode("utf-16")}), "is not"),
     ],
+    ids=["nothing", "kind", "cut", "outside", "absolute", "link", "bomb", "several", "encoding"],
 )
 async def test_a_hostile_archive_is_refused_with_a_reason(
     site: Site, kim: aiohttp.ClientSession, data: bytes, said: str
@@ -321,6 +324,34 @@ async def test_drafts_are_few_and_are_forgotten_after_an_hour(
     )
     await draft(kim, zipped(SMALL))
     assert await rows(site, "course_drafts") == 1
+
+
+async def test_any_process_can_be_asked_next(
+    site: Site, settings: Settings, clock: ManualClock, kim: aiohttp.ClientSession
+) -> None:
+    where, token = await draft(kim, zipped(SMALL)), await site.token("kim")
+    async with serving_with(settings, clock) as second, second.client(token) as there:
+        path = await saved(there, where)
+    assert "Version 1" in await text(kim, path)
+
+
+async def test_whatever_an_address_says_it_is_no_accident(kim: aiohttp.ClientSession) -> None:
+    id_ = await imported(kim, zipped(SMALL))
+    for form in (
+        "/do/courses/%00/withdraw",
+        "/do/courses/%00/assign",
+        "/do/courses/%00/take",
+        "/do/courses/drafts/%00/save",
+    ):
+        async with kim.post(URL(form, encoded=True), data={"class_id": "x"}) as answer:
+            assert answer.status < 500, form
+    odd = ("%00", "%ff", "x" * 300, "..%2f..", "0", "-1", "99999999999999999999", "٣")
+    paths = ("/courses/{}", "/courses/drafts/{}", "/courses/drafts/{}/preview", f"/courses/{id_}/versions/{{}}")
+    queries = ("preview/one?step={}", "preview/one?version={}", "archive.zip?version={}", "?before={}", "preview/{}")
+    for value in odd:
+        for path in (*paths, "/courses/import?course={}", *(f"/courses/{id_}/{query}" for query in queries)):
+            async with kim.get(URL(path.format(value), encoded=True)) as answer:
+                assert answer.status < 500, (path, value)
 
 
 async def test_others_have_nothing_of_it(site: Site, kim: aiohttp.ClientSession) -> None:

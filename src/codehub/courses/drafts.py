@@ -117,7 +117,8 @@ class Drafts:
         """The course's id. What was saved already, by the first of two clicks, is not saved again."""
         _require(caller)
         async with self._database.transaction() as c:
-            await c.execute(sql.lock, id_, caller.id)
+            if ids.is_label(id_):
+                await c.execute(sql.lock, id_, caller.id)
             row = await self._row(c, caller, id_)
             if row["saved_as"] is not None:
                 return str(row["saved_as"])
@@ -135,7 +136,7 @@ class Drafts:
             return made
 
     async def _row(self, c: Connection, caller: Principal, id_: str) -> Any:
-        row = await c.fetchrow(sql.find, id_, caller.id, self._clock.now())
+        row = await c.fetchrow(sql.find, id_, caller.id, self._clock.now()) if ids.is_label(id_) else None
         if row is None:
             raise DraftNotFoundError("there is no such draft, or it is not kept any more")
         return row
@@ -154,7 +155,7 @@ async def _parsed(value: object) -> Source:
 
 async def _target(c: Connection, caller: Principal, row: Any, new: Source) -> tuple[Course | None, Course | None]:
     """Which course it would change; and which of the product's it is a copy of, that stays as it is."""
-    found = await _named(c, row["course_id"]) if row["course_id"] else await _by_key(c, caller, new)
+    found = await _named(c, caller, row["course_id"]) if row["course_id"] else await _by_key(c, caller, new)
     if found is None:
         return None, None
     if found.is_shipped and found.digest != row["digest"]:
@@ -162,10 +163,11 @@ async def _target(c: Connection, caller: Principal, row: Any, new: Source) -> tu
     return found, None
 
 
-async def _named(c: Connection, id_: str) -> Course:
+async def _named(c: Connection, caller: Principal, id_: str) -> Course:
     found = await store.find(c, id_)
     if found is None:
         raise CourseNotFoundError(f"there is no course {id_[:63]}")
+    policy.require(caller, Action.COURSE_CHANGE, Resource(id=id_, owner=found.owner))
     return found
 
 

@@ -60,7 +60,8 @@ async def show(request: Request, caller: Author, id: str) -> Response:  # noqa: 
         ],
         older=versions[VERSIONS][0].version if len(versions) > VERSIONS else None,
         classes=await services.assignments.taught(caller, id, limit=CLASSES),
-        may_change=policy.allows(caller, Action.COURSE_CHANGE, Resource(id, outline.course.owner)),
+        may_change=not outline.course.is_shipped
+        and policy.allows(caller, Action.COURSE_CHANGE, Resource(id, outline.course.owner)),
         today=presentation.today(reader.now, reader.locale).isoformat(),
         day=lambda on: presentation.day(on, presentation.today(reader.now, reader.locale), reader.locale),
         problem=problem_of(request, query.get("problem")),
