@@ -35,6 +35,7 @@ from codehub.workspaces.model import Desired, Workspace
 from codehub.workspaces.service import NewWorkspace
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
 from tests.browser.school import TEACHER, School, open_school
+from tests.courses.archives import zipped
 from tests.i18n.test_sentences import every_data
 from tests.monitoring import figures
 from tests.virtual_time import ManualClock
@@ -220,6 +221,7 @@ def pages_of(gallery: Gallery) -> dict[str, str]:
 
 
 PEOPLE_PAGES = {
+    "courses-admin": "/courses",
     "people": "/people",
     "people-refused": "/people?problem=USER_EXISTS&name=mina&display_name=%EA%B9%80%EB%AF%B8%EB%82%98",
     "people-done": "/people?q=mina&at=mina&done=deactivate",
@@ -311,6 +313,7 @@ async def test_every_page_of_a_teacher_is_whole_named_and_legible(
     await page.locator("textarea").fill(f"이름,아이디,학번\n김민아,,7\nlee,lee,\n{'x' * 120}\n,,9\n{LONGEST_NAME}\n")
     await page.locator("main form button").click()
     found += await look(page, "class-import-preview", language, scheme, width)
+    found += await look_at_wrong_course(page, language, scheme, width)
     await page.goto(f"/classes/{gallery.school.class_id}/sheet")
     await page.locator("main form button").click()
     await expect(page.locator(".slips li").first).to_be_visible()
@@ -331,6 +334,15 @@ async def look_at_covers(gallery: Gallery, page: Page, language: str, scheme: Sc
         found += await look(page, f"frame-{name[:8]}", language, scheme, width)
     await page.set_extra_http_headers({})
     return found
+async def look_at_wrong_course(page: Page, language: str, scheme: Scheme, width: int) -> list[str]:
+    wrong = {f"01-{'x' * 60}/notes.txt": "x", "course.md": "---\ntitle: a: b\n---\n", "02-two/session.md": "---\n---\n"}
+    await page.goto("/courses/import")
+    await page.locator("input[type=file]").set_input_files(
+        {"name": "course.zip", "mimeType": "application/zip", "buffer": zipped(wrong)}
+    )
+    await page.locator("main form button").click()
+    await expect(page.locator("#problems-title")).to_be_visible()
+    return await look(page, "course-import-wrong", language, scheme, width)
 
 
 async def look_as_admin(gallery: Gallery, page: Page, language: str, scheme: Scheme, width: int) -> list[str]:

@@ -17,9 +17,11 @@ from typing import Any
 import aiohttp
 from starlette.routing import BaseRoute
 
+from codehub.courses import folder, source
 from codehub.settings import Settings
 from codehub.web.app import create_app
 from codehub.web.services import Services
+from tests.courses.archives import zipped
 from tests.platform import ADMIN_TOKEN
 from tests.sessions.learning import QUESTION
 from tests.sessions.processes import fleet
@@ -159,6 +161,27 @@ async def made(mina: Learner, path: str, sessions: dict[str, Any], *, by_admin: 
         return await answer.json()
 
 
+async def drafted(mina: Learner) -> str:
+    """The same, brought by a teacher as an archive, and not saved yet."""
+    admin, users = {"Authorization": f"Bearer {ADMIN_TOKEN}"}, f"{mina.url}/api/v1/users"
+    async with mina.client.post(users, json={"name": "kim", "role": "teacher"}, headers=admin) as answer:
+        assert answer.status == 201, await answer.text()
+    async with mina.client.post(f"{users}/kim/tokens", json={}, headers=admin) as answer:
+        token = (await answer.json())["token"]
+    sessions = [{"key": "one", "title": "Day", "day": 1, "blueprint": LESSON}]
+    texts = folder.texts(source.parse({"key": "c", "title": "Course", "language": "en", "sessions": sessions}))
+    form = aiohttp.FormData()
+    form.add_field("file", zipped(texts), filename="course.zip")
+    headers = {"Authorization": f"Bearer {token}"}
+    url = f"{mina.url}/courses/import"
+    async with mina.client.post(url, data=form(), headers=headers, allow_redirects=False) as answer:
+        assert answer.status == 303, await answer.text()
+        path = answer.headers["location"]
+    async with mina.client.get(f"{mina.url}{path}/preview/one?step=1", headers=headers) as answer:
+        assert SECRETS["the answer"] in await answer.text()
+    return path.rpartition("/")[2]
+
+
 async def refusals(mina: Learner, run: Any) -> None:
     """Wrong in every way that comes to mind; of a CHECK, what it says about the choice that was made is allowed."""
     steps = f"/runs/{run['id']}/steps"
@@ -201,6 +224,7 @@ async def test_no_answer_reaches_a_learner_before_it_was_checked(
         status, problem = await mina.post(step, {"fence": 1, "state": WRONG})
         assert (status, problem["feedback"]) == (422, {"loop-count": CHECKED})
         ids = {"plans": plan["id"], "sessions": session_id, "runs": run["id"], "courses": course["id"], "users": "mina"}
+        ids |= {"preview": "one", "versions": "1", "drafts": await drafted(mina)}
         assert await fetch_all(mina, services, ids) > 15
         assert mina.fetched.secrets() == {(f"POST /api/v1{step}", CHECKED)}
 

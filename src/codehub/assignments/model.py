@@ -21,6 +21,15 @@ class Assignment:
     ended_at: datetime | None
 
 
+@dataclass(frozen=True)
+class Taught:
+    """A class that one teaches, and since when it has a course."""
+
+    id: str
+    title: str
+    starts_on: date | None  # None: it does not have it
+
+
 class CellState(StrEnum):
     """How far one learner is with one session."""
 

@@ -60,3 +60,13 @@ SELECT DISTINCT p.plan_id, k.title
 FROM assigned_plans p JOIN assignments a ON a.id = p.assignment_id JOIN classes k ON k.id = a.class_id
 WHERE p.plan_id = ANY ($1::text[])
 ORDER BY p.plan_id, k.title;
+
+-- name: taught
+-- The classes that one teaches and that go on, with the day from which they have this course.
+SELECT k.id, k.title, a.starts_on
+FROM class_members m
+JOIN classes k ON k.id = m.class_id AND k.archived_at IS NULL
+LEFT JOIN assignments a ON a.class_id = k.id AND a.course_id = $2 AND a.ended_at IS NULL
+WHERE m.user_id = $1 AND m.role = 'teacher'
+ORDER BY k.created_at, k.id
+LIMIT $3;

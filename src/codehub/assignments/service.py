@@ -6,7 +6,7 @@ from datetime import date
 from codehub import ids
 from codehub.assignments import giving, progress_store, rules, store
 from codehub.assignments.errors import AssignmentNotFoundError
-from codehub.assignments.model import Assignment, LearnerProgress, Progress
+from codehub.assignments.model import Assignment, LearnerProgress, Progress, Taught
 from codehub.assignments.store import sql
 from codehub.audit import service as audit
 from codehub.audit.codes import Code
@@ -74,6 +74,14 @@ class Assignments:
             await c.execute(sql.end, id_, now)
             await audit.record(c, now, caller.origin, Code.ASSIGNMENT_END, class_id, title=found.title)
             await self._classes.announce(c, class_id, now)
+
+    async def taught(self, caller: Principal, course_id: str, *, limit: int) -> list[Taught]:
+        """One's own classes to which this course can be given, or was."""
+        policy.require(caller, Action.CLASS_LIST)
+        if not policy.is_staff(caller):
+            return []
+        async with self._database.connection() as c:
+            return await store.taught(c, caller.id, course_id, limit)
 
     async def classes_of(self, caller: Principal, plan_ids: Sequence[str]) -> dict[str, list[str]]:
         """From which classes plans are that the caller may see: titles by plan."""

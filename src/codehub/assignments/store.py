@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from codehub.assignments.model import Assignment
+from codehub.assignments.model import Assignment, Taught
 from codehub.db import Connection, Queries, one, rows
 
 sql = Queries("codehub.assignments")
@@ -16,6 +16,10 @@ async def find(c: Connection, class_id: str, id_: str) -> Assignment | None:
 
 async def page(c: Connection, class_id: str, after: After, limit: int) -> list[Assignment]:
     return rows(Assignment, await c.fetch(sql.page, class_id, *after, limit))
+
+
+async def taught(c: Connection, teacher_id: str, course_id: str, limit: int) -> list[Taught]:
+    return rows(Taught, await c.fetch(sql.taught, teacher_id, course_id, limit))
 
 
 async def learners(c: Connection, class_id: str) -> list[str]:

@@ -36,3 +36,16 @@ class CourseLimitError(CodeHubError):
     code = "COURSE_LIMIT"
     status = 429
     title = "Too many courses"
+
+
+class DraftNotFoundError(NotFoundError):
+    """Also of another person's."""
+
+    code = "COURSE_DRAFT_NOT_FOUND"
+    title = "What was sent is not kept any more"
+
+
+class DraftChangedError(CodeHubError):
+    code = "COURSE_DRAFT_CHANGED"
+    status = 409
+    title = "Saving it would do another thing than was shown"

@@ -73,7 +73,11 @@ def load(folder: pathlib.Path) -> Source:
 
 def examine(folder: pathlib.Path) -> tuple[Source | None, list[Problem]]:
     """The course, unless something is wrong with it; and everything that is, with what its author should know."""
-    files = _walk(folder)
+    return examine_tree(_walk(folder))
+
+
+def examine_tree(files: Tree) -> tuple[Source | None, list[Problem]]:
+    """The same of what an archive held."""
     found, problems = _result(_read(files))
     _read_markdown(files, warned := Read())
     exact = {problem.file for problem in warned.problems if problem.is_error}  # of the same, by its line
@@ -83,7 +87,12 @@ def examine(folder: pathlib.Path) -> tuple[Source | None, list[Problem]]:
 
 def located(folder: pathlib.Path, errors: Iterable[tuple[str, str]]) -> list[Problem]:
     """Where in the folder what is wrong with these fields stands; of those that a folder has."""
-    read = _read(_walk(folder))
+    return located_in(_walk(folder), errors)
+
+
+def located_in(files: Tree, errors: Iterable[tuple[str, str]]) -> list[Problem]:
+    """The same in what an archive held."""
+    read = _read(files)
     return sorted(_problem(read, field, message) for field, message in errors if field.split(".")[0] in FIELDS)
 
 
@@ -115,15 +124,20 @@ def write(course: Source, folder: pathlib.Path) -> None:
     """Into a folder that is empty, or not there yet."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FolderError(f"{folder}: is not an empty folder: name another, so that nothing of yours is overwritten")
-    texts = {COURSE: _text(_named(course, HEAD), course.description or "")}
-    width = max(2, len(str(len(course.sessions))))
-    for number, session in enumerate(course.sessions, 1):
-        name = f"{number:0{width}}-{session.key}"
-        texts |= {f"{name}/{file}": text for file, text in _written(session).items()}
-    for path, text in texts.items():
+    for path, text in texts(course).items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(text.encode())
+
+
+def texts(course: Source) -> dict[str, str]:
+    """All files of its folder, by path."""
+    found = {COURSE: _text(_named(course, HEAD), course.description or "")}
+    width = max(2, len(str(len(course.sessions))))
+    for number, session in enumerate(course.sessions, 1):
+        name = f"{number:0{width}}-{session.key}"
+        found |= {f"{name}/{file}": text for file, text in _written(session).items()}
+    return found
 
 
 def _course(files: Tree, read: Read) -> None:

@@ -31,3 +31,15 @@ class Lesson:
     day: int
     steps: tuple[str, ...]
     blueprint_hash: str
+
+
+@dataclass(frozen=True)
+class Version:
+    """What every version of a course has of its own, besides its sessions."""
+
+    version: int
+    title: str
+    description: str | None
+    author: str | None
+    created_by: str  # a name, or who it was otherwise
+    created_at: datetime

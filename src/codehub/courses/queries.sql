@@ -83,3 +83,14 @@ ORDER BY position;
 SELECT c.id, c.key, c.language, v.digest
 FROM courses c JOIN course_versions v ON v.course_id = c.id AND v.version = c.version
 WHERE c.is_shipped;
+
+-- name: versions
+-- The newest first, from $2 on.
+SELECT version, title, description, author, codehub_actor_name(created_by) AS created_by, created_at
+FROM course_versions WHERE course_id = $1 AND version <= $2
+ORDER BY version DESC LIMIT $3;
+
+-- name: lessons_of_versions
+SELECT version, key, title, day, steps, blueprint_hash FROM course_sessions
+WHERE course_id = $1 AND version = ANY ($2::int[])
+ORDER BY version, position;

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from codehub import ids
 from codehub.audit import service as audit
 from codehub.audit.codes import Code
 from codehub.clock import Clock
@@ -18,7 +19,7 @@ from codehub.courses.errors import (
     CourseShippedError,
     CourseWithdrawnError,
 )
-from codehub.courses.model import Course, Lesson
+from codehub.courses.model import Course, Lesson, Version
 from codehub.courses.source import Source
 from codehub.courses.store import sql
 from codehub.db import Connection, Database
@@ -55,13 +56,16 @@ class Courses:
 
     async def create(self, caller: Principal, course: Source, owner: str | None = None) -> Outline:
         """Of who asks; the operator's own are the platform's."""
+        async with self._database.transaction() as c:
+            return await self.create_in(c, caller, course, owner)
+
+    async def create_in(self, c: Connection, caller: Principal, course: Source, owner: str | None = None) -> Outline:
+        """The same, in the transaction of the caller."""
         policy.require(caller, Action.COURSE_CREATE)
         if owner is not None and not policy.is_self(caller, owner):
             policy.require(caller, Action.COURSE_CREATE_FOR)
-        self._check(course)
-        async with self._database.transaction() as c:
-            owner_id = await self._owner(c, caller, owner)
-            return await self._add(c, caller.origin, course, owner_id)
+        self.check(course)
+        return await self._add(c, caller.origin, course, await self._owner(c, caller, owner))
 
     async def page(
         self,
@@ -98,29 +102,58 @@ class Courses:
             found = await store.find(c, id_, version)
             if found is None:
                 raise CourseNotFoundError(f"the course {id_} has no version {version}")
-            lessons = await store.lessons(c, id_, found.version)
-            bodies = await revisions.bodies(c, {lesson.blueprint_hash for lesson in lessons})
-        head = {name: getattr(found, name) for name in ("key", "title", "language", "description", "author")}
+            return found, await self.source_in(c, found)
+
+    async def source_in(self, c: Connection, course: Course) -> dict[str, Any]:
+        """Of a course that the caller may read; of this version."""
+        lessons = await store.lessons(c, course.id, course.version)
+        bodies = await revisions.bodies(c, {lesson.blueprint_hash for lesson in lessons})
+        head = {name: getattr(course, name) for name in ("key", "title", "language", "description", "author")}
         sessions = [
             {"key": s.key, "title": s.title, "day": s.day, "blueprint": bodies[s.blueprint_hash]} for s in lessons
         ]
-        return found, {**head, "sessions": sessions}
+        return {**head, "sessions": sessions}
+
+    async def changeable(self, caller: Principal, id_: str) -> Course:
+        """The course, for who may change it."""
+        async with self._database.connection() as c:
+            return await self._find(c, caller, id_, Action.COURSE_CHANGE)
+
+    async def versions(
+        self, caller: Principal, id_: str, *, newest: int | None = None, limit: int
+    ) -> list[tuple[Version, list[Lesson]]]:
+        """From this one backwards, for who may read all of it."""
+        async with self._database.connection() as c:
+            found = await self._find(c, caller, id_, Action.COURSE_SOURCE)
+            return await store.versions(c, id_, newest or found.version, limit)
+
+    async def used(self, caller: Principal, ids_: Sequence[str]) -> dict[str, int]:
+        """How many plans there are of each of these; of those without any, nothing."""
+        policy.require(caller, Action.COURSE_CREATE)
+        async with self._database.connection() as c:
+            return await revisions.used(c, ids_)
 
     async def change(self, caller: Principal, id_: str, course: Source, based_on: int | None = None) -> Outline:
         """A new version, which reaches the sessions that no learner has started; the same again changes nothing.
 
         `based_on`: the version that was read before; another one by now is refused, so that no change is lost.
         """
-        self._check(course)
         async with self._database.transaction() as c:
-            await c.execute(sql.lock, id_)
-            found = await self._find(c, caller, id_, Action.COURSE_CHANGE)
-            if found.is_shipped:
-                raise CourseShippedError(f"{found.title} changes with the product: export it and import it as your own")
-            if based_on is not None and based_on != found.version:
-                hint = "look at it, and send your change with that version"
-                raise CourseChangedError(f"version {found.version} is the newest by now: {hint}", version=found.version)
-            return await self._revise(c, caller.origin, found, course)
+            return await self.change_in(c, caller, id_, course, based_on)
+
+    async def change_in(
+        self, c: Connection, caller: Principal, id_: str, course: Source, based_on: int | None = None
+    ) -> Outline:
+        """The same, in the transaction of the caller."""
+        self.check(course)
+        await _locked(c, sql.lock, id_)
+        found = await self._find(c, caller, id_, Action.COURSE_CHANGE)
+        if found.is_shipped:
+            raise CourseShippedError(f"{found.title} changes with the product: export it and import it as your own")
+        if based_on is not None and based_on != found.version:
+            hint = "look at it, and send your change with that version"
+            raise CourseChangedError(f"version {found.version} is the newest by now: {hint}", version=found.version)
+        return await self._revise(c, caller.origin, found, course)
 
     async def take_up(
         self, caller: Principal, id_: str, starts_on: date | None = None, owner: str | None = None
@@ -130,7 +163,7 @@ class Courses:
         if owner is not None and not policy.is_self(caller, owner):
             policy.require(caller, Action.PLAN_CREATE_FOR, Resource(owner=owner))
         async with self._database.transaction() as c:
-            await c.execute(sql.hold, id_)
+            await _locked(c, sql.hold, id_)
             found = await self._find(c, caller, id_, Action.COURSE_TAKE)
             if there := await revisions.unfinished_plan(c, id_, owner or caller.name):
                 plan_id, created = there, False
@@ -143,7 +176,7 @@ class Courses:
 
     async def to_assign(self, c: Connection, caller: Principal, id_: str) -> Outline:
         """As it is now, for learners to whom the caller gives it in this transaction; no one takes it up meanwhile."""
-        await c.execute(sql.lock, id_)
+        await _locked(c, sql.lock, id_)
         found = await self._find(c, caller, id_, Action.COURSE_TAKE)
         if found.withdrawn_at is not None:
             raise CourseWithdrawnError(rules.not_offered(found))
@@ -164,7 +197,7 @@ class Courses:
 
     async def _set_withdrawn(self, caller: Principal, id_: str, *, withdrawn: bool) -> Outline:
         async with self._database.transaction() as c:
-            await c.execute(sql.lock, id_)  # who takes it up at this moment was first, or is refused
+            await _locked(c, sql.lock, id_)  # who takes it up at this moment was first, or is refused
             found = await self._find(c, caller, id_, Action.COURSE_WITHDRAW)
             lessons = await store.lessons(c, id_, found.version)
             if withdrawn == (found.withdrawn_at is not None):
@@ -193,7 +226,8 @@ class Courses:
 
     # --- parts
 
-    def _check(self, course: Source) -> None:
+    def check(self, course: Source) -> None:
+        """Raise InvalidRequestError where it needs what this platform does not have."""
         for number, session in enumerate(course.sessions):
             self._sessions.check_template(session.blueprint, f"sessions.{number}.blueprint")
 
@@ -268,7 +302,7 @@ class Courses:
         return Outline(made, lessons)
 
     async def _find(self, c: Connection, caller: Principal, id_: str, action: Action) -> Course:
-        found = await store.find(c, id_)
+        found = await store.find(c, id_) if ids.is_label(id_) else None
         if found is None:
             raise CourseNotFoundError(f"there is no course {id_[:63]}")
         policy.require(caller, action, Resource(id=id_, owner=found.owner))
@@ -280,6 +314,12 @@ class Courses:
         parsed = await asyncio.to_thread(lambda: {hash_: blueprint.parse(body) for hash_, body in bodies.items()})
         sessions = [NewSession(s.title, rules.on(starts_on, s.day), parsed[s.blueprint_hash], s.key) for s in lessons]
         return NewPlan(course.title, sessions, owner, course.id, course.version, starts_on)
+
+
+async def _locked(c: Connection, statement: str, id_: str) -> None:
+    """What cannot be an id is not asked for: the database refuses some texts."""
+    if ids.is_label(id_):
+        await c.execute(statement, id_)
 
 
 async def held(c: Connection, id_: str) -> Outline:

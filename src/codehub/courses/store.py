@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from codehub import ids
-from codehub.courses.model import Course, Lesson
+from codehub.courses.model import Course, Lesson, Version
 from codehub.courses.source import Source
 from codehub.db import Connection, Queries, one, rows
 
@@ -67,3 +67,13 @@ async def page(
 async def lessons(c: Connection, id_: str, version: int) -> list[Lesson]:
     found = await c.fetch(sql.lessons, id_, version)
     return [Lesson(**{**record, "steps": tuple(record["steps"])}) for record in found]
+
+
+async def versions(c: Connection, id_: str, newest: int, limit: int) -> list[tuple[Version, list[Lesson]]]:
+    """From this one backwards, each with its sessions."""
+    found = rows(Version, await c.fetch(sql.versions, id_, newest, limit))
+    sessions: dict[int, list[Lesson]] = {version.version: [] for version in found}
+    for record in await c.fetch(sql.lessons_of_versions, id_, list(sessions)):
+        fields = {name: value for name, value in record.items() if name != "version"}
+        sessions[record["version"]].append(Lesson(**{**fields, "steps": tuple(record["steps"])}))
+    return [(version, sessions[version.version]) for version in found]

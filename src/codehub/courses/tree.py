@@ -1,9 +1,12 @@
-"""A course's folder on disk: which files it has, as text, with bounds. Nothing outside of it is read. For `folder`."""
+"""A course's folder, on disk or held in memory: which files it has, as text, with bounds. For `folder`.
+
+Nothing outside of the folder is read. What an archive held (`archive`) is looked at by the same rules.
+"""
 
 import os
 import pathlib
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from codehub.courses.source import MOST_BYTES
@@ -13,6 +16,10 @@ MOST_ENTRIES = 40_000  # whatever a course may have, 200 sessions of 100 files e
 LONGEST_FILE = 1024 * 1024
 DEEPEST = 110  # a starter file's path, of 200 bytes, has 100 at most
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})  # at the top
+A_LINK = "is a link: put the file itself here"  # also inside the folder: it could lead to solutions, or to secrets
+NO_FILE = "is not an ordinary file"
+TOO_LONG = f"has more than {LONGEST_FILE // 1024} KB: a session with its files has at most 256 KB"
+NO_NAME = "the name is not UTF-8: rename it"
 
 
 @dataclass(frozen=True, order=True)
@@ -28,9 +35,10 @@ class Problem:
 
 @dataclass
 class Tree:
-    root: pathlib.Path
+    root: pathlib.Path | None  # None: all of it is in memory
     paths: dict[str, int] = field(default_factory=dict)  # relative, with / between folders; in their order; sizes
     problems: list[Problem] = field(default_factory=list)
+    held: Mapping[str, bytes] = field(default_factory=dict)  # what is in memory
     _texts: dict[str, str | None] = field(default_factory=dict)
 
     def wrong(self, path: str, what: str, line: int = 1) -> None:
@@ -49,7 +57,7 @@ class Tree:
 
     def _read(self, path: str) -> str | None:
         try:
-            content = (self.root / path).read_bytes()
+            content = (self.root / path).read_bytes() if self.root else self.held[path]
         except OSError as error:
             self.wrong(path, f"cannot be read: {error.strerror}")
             return None
@@ -78,10 +86,38 @@ def walk(root: pathlib.Path) -> Tree:
     return tree
 
 
+def hold(files: Mapping[str, bytes]) -> Tree:
+    """Of files by their paths, whose number and sizes were bounded when they were read."""
+    tree = Tree(None, held=files)
+    seen: dict[str, str] = {}
+    for path in sorted(files, key=lambda path: path.split("/")):
+        parts = path.split("/")
+        if parts[0] in VERSION_CONTROL or is_compiled(path):
+            continue
+        if len(parts) > DEEPEST:
+            tree.wrong(path, _too_deep())
+            continue
+        upto = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+        other = next((o for one in upto if (o := seen.setdefault(one.casefold(), one)) != one), None)
+        if other is not None:
+            tree.wrong(path, _same_but_for_case(other.rpartition("/")[2]))
+        else:
+            tree.paths[path] = len(files[path])
+    return tree
+
+
+def _too_deep() -> str:
+    return f"is more than {DEEPEST} folders deep"
+
+
+def _same_but_for_case(other: str) -> str:
+    return f"differs from {other!r} only in case: on many machines that is one file"
+
+
 def _entries(root: pathlib.Path, below: str, tree: Tree) -> Iterator[str]:
     """Files that may be read, in the order of their names."""
     if below.count("/") > DEEPEST:
-        tree.wrong(below, f"is more than {DEEPEST} folders deep")
+        tree.wrong(below, _too_deep())
         return
     seen: dict[str, str] = {}
     for entry in sorted(os.scandir(root / below), key=lambda entry: entry.name):
@@ -90,7 +126,7 @@ def _entries(root: pathlib.Path, below: str, tree: Tree) -> Iterator[str]:
             continue
         other = seen.setdefault(entry.name.casefold(), entry.name)
         if other != entry.name:
-            tree.wrong(path, f"differs from {other!r} only in case: on many machines that is one file")
+            tree.wrong(path, _same_but_for_case(other))
         elif entry.is_dir(follow_symlinks=False):
             yield from _entries(root, f"{path}/", tree)
         elif _is_usable(entry, path, tree):
@@ -109,17 +145,15 @@ def _complaint(entry: os.DirEntry[str]) -> str | None:
     try:
         entry.name.encode()
     except UnicodeEncodeError:
-        return "the name is not UTF-8: rename it"
-    if (
-        entry.is_symlink()
-    ):  # also inside the folder: it could lead to solutions, or to what version control keeps secret
-        return "is a link: put the file itself here"
+        return NO_NAME
+    if entry.is_symlink():
+        return A_LINK
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     if not stat.S_ISREG(found.st_mode):
-        return "is not an ordinary file"
+        return NO_FILE
     if found.st_size > LONGEST_FILE:
-        return f"has more than {LONGEST_FILE // 1024} KB: a session with its files has at most 256 KB"
+        return TOO_LONG
     return None

@@ -39,6 +39,15 @@ class Revision:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """Whom a new version of a course reaches."""
+
+    plans: int  # of it, in all
+    untouched: Mapping[str, int]  # by a session's key: in how many plans it was not begun
+    present: Mapping[str, int]  # in how many plans it is
+
+
+@dataclass(frozen=True)
 class Given:
     """A course as several learners get it at once."""
 
@@ -83,6 +92,20 @@ async def apply(c: Connection, now: datetime, course_id: str, version: int, titl
         await c.execute(sql.order, course_id, list(revision.order))
     await c.execute(sql.note_version, course_id, version, title)
     await outbox.write(c, now, [news.plan_updated(p["owner_id"], p["id"]) for p in plans if p["id"] in touched])
+
+
+async def used(c: Connection, course_ids: Sequence[str]) -> dict[str, int]:
+    """How many plans there are of each of these courses; of those without any, nothing."""
+    return {row["course_id"]: row["plans"] for row in await c.fetch(sql.used, list(course_ids))}
+
+
+async def reach(c: Connection, course_id: str) -> Reach:
+    found = await c.fetch(sql.reach, course_id)
+    return Reach(
+        plans=await c.fetchval(sql.plans_in_all, course_id),
+        untouched={row["key"]: row["reached"] for row in found},
+        present={row["key"]: row["plans"] for row in found},
+    )
 
 
 async def unfinished_plan(c: Connection, course_id: str, owner: str) -> str | None:

@@ -86,3 +86,20 @@ SELECT n.id, n.plan_id, n.position, l.key, l.title, $2::date + l.day - 1, l.blue
 FROM unnest($3::text[], $4::text[], $5::int[]) AS n (id, plan_id, position)
 JOIN unnest($6::text[], $7::text[], $8::int[], $9::text[]) WITH ORDINALITY AS l (key, title, day, blueprint_hash, number)
     ON l.number = n.position + 1;
+
+-- name: used
+SELECT course_id, count(*) AS plans FROM plans WHERE course_id = ANY ($1::text[]) GROUP BY course_id;
+
+-- name: plans_in_all
+SELECT count(*) FROM plans WHERE course_id = $1;
+
+-- name: reach
+-- In how many plans each session has not been begun, and would be changed by a new version; and in how many it stays.
+SELECT s.key, count(*) AS plans,
+       count(*) FILTER (
+           WHERE s.status = 'SCHEDULED' AND NOT EXISTS (SELECT FROM session_runs r WHERE r.session_id = s.id)
+       ) AS reached
+FROM plans p
+JOIN sessions s ON s.plan_id = p.id
+WHERE p.course_id = $1 AND s.key IS NOT NULL
+GROUP BY s.key;

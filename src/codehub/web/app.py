@@ -42,6 +42,10 @@ from codehub.web import (
     board,
     class_people,
     classes,
+    course,
+    course_import,
+    course_preview,
+    courses,
     dashboard,
     entry,
     frame,
@@ -120,6 +124,10 @@ ROUTERS = (
     account.router,  # before the dashboard's, whose forms are `/do/{id}/{verb}`
     dashboard.router,
     learning.router,
+    courses.router,
+    course_import.router,  # before the next, whose pages are `/courses/{id}`
+    course_preview.router,
+    course.router,
     player.router,
     player_line.router,
     player_help.router,
@@ -175,6 +183,7 @@ def _larger_bodies(settings: Settings) -> dict[str, int]:
     return {
         "/api/v1/classes/": roster.MOST_BYTES,
         "/classes/": class_people.LARGEST_LIST,
+        course_import.PAGE: course_import.LARGEST_FORM,
         "/api/v1/plans": written,
         "/api/v1/courses": written,
         "/api/v1/runs/": saved,

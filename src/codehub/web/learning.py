@@ -82,8 +82,9 @@ async def withdraw(
     request: Request,
     caller: Annotated[Principal, may(Action.COURSE_WITHDRAW)],
     id: str,  # noqa: A002
+    form: Posted,
 ) -> Response:
-    return await _set_offered(id, services_of(request).courses.withdraw(caller, id))
+    return await _set_offered(id, services_of(request).courses.withdraw(caller, id), form)
 
 
 @router.post("/do/courses/{id}/offer")
@@ -91,16 +92,20 @@ async def offer(
     request: Request,
     caller: Annotated[Principal, may(Action.COURSE_WITHDRAW)],
     id: str,  # noqa: A002
+    form: Posted,
 ) -> Response:
-    return await _set_offered(id, services_of(request).courses.offer(caller, id))
+    return await _set_offered(id, services_of(request).courses.offer(caller, id), form)
 
 
-async def _set_offered(id_: str, change: Awaitable[Outline]) -> Response:
+async def _set_offered(id_: str, change: Awaitable[Outline], form: Form) -> Response:
+    """Back to the page that the form was on: the course's own, or all courses."""
+    page = f"/courses/{id_}" if form.get("then") == "course" else "/learn"
     try:
-        await change
+        found = await change
     except CodeHubError as e:
-        return back("/learn", at=id_, problem=e.code)
-    return back("/learn")
+        return back(page, at=id_, problem=e.code)
+    done = "withdrawn" if found.course.withdrawn_at else "offered"
+    return back(page, done=done if page != "/learn" else None)
 
 
 def _day(text: str) -> date | None:

@@ -26,6 +26,7 @@ from codehub.classes.overview import Overview
 from codehub.classes.service import Classes
 from codehub.classes.sheets import Sheets
 from codehub.clock import Clock
+from codehub.courses.drafts import Drafts
 from codehub.courses.service import Courses
 from codehub.db import Database, Listener
 from codehub.events.hub import Hub
@@ -95,6 +96,7 @@ class Services:
     practice: Practice
     run_places: RunPlaces
     courses: Courses
+    course_drafts: Drafts
     assignments: Assignments
     hands: Hands
     waiting_room: WaitingRoom

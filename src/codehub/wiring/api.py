@@ -93,6 +93,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             rates=Rates(client, clock),
             sessions=learnt.sessions,
             courses=learnt.courses,
+            course_drafts=learnt.course_drafts,
             assignments=learnt.assignments,
             hands=learnt.hands,
             runs=learnt.runs,

@@ -7,6 +7,7 @@ from codehub.assignments.hands import Hands
 from codehub.assignments.service import Assignments
 from codehub.classes.service import Classes
 from codehub.clock import Clock
+from codehub.courses.drafts import Drafts
 from codehub.courses.service import Courses
 from codehub.db import Database
 from codehub.sessions.blueprints import Blueprints
@@ -25,6 +26,7 @@ class LearningServices:
     runs: Runs
     practice: Practice
     courses: Courses
+    course_drafts: Drafts
     assignments: Assignments
     hands: Hands
 
@@ -50,6 +52,7 @@ def build(
         runs=runs,
         practice=practice,
         courses=courses,
+        course_drafts=Drafts(database, clock, courses),
         assignments=Assignments(database, clock, classes, courses),
         hands=Hands(database, clock, classes, runs),
     )
