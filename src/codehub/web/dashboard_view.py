@@ -17,8 +17,7 @@ from codehub.i18n.locales import Locale
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Relation, Resource
-from codehub.templates.model import Template
-from codehub.web import history_view, presentation
+from codehub.web import history_view, kinds_view, presentation
 from codehub.web.forms import NO_PLACE
 from codehub.web.rendering import locale_for
 from codehub.web.services import services_of
@@ -30,7 +29,6 @@ from codehub.workspaces.sharing import Share
 
 MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES, PAGE = 100, 30, 20, 48
 HISTORY_LINES, POINTS, SHARES = 40, 20, 200
-ABOUT = {"jupyterlab": "kind_jupyterlab", "code-server": "kind_code_server", "terminal": "kind_terminal"}
 BEGINNING = paging.place(None)
 RUNNING_LIMIT = RunningLimitError.code
 CURSOR = re.compile(r"[0-9]{1,17}\.[a-z0-9-]{1,63}")
@@ -65,15 +63,6 @@ class Card:
     problem: str | None  # what was just refused
     waits: bool  # for want of a place: there is a line to wait in
     swaps: Sequence[Workspace] = ()  # those that can make room for it, where no more may run
-
-
-@dataclass(frozen=True)
-class Kind:
-    name: str
-    title: str
-    mark: str
-    available: bool
-    about: str | None  # a text's key; templates of the operator's speak by their title
 
 
 @dataclass(frozen=True)
@@ -180,7 +169,7 @@ class Reader:
             now=presentation.now_line(w, self.locale, self.now, position=position, trash_seconds=trash_seconds),
             next=presentation.next_line(w, self.locale, self.now, self.services.ttl_policies.sleeps_at(w)),
             bar=bar if badge is presentation.Badge.MOVING and bar[1] else None,
-            kind=template.title if template else w.template,
+            kind=template.title_in(self.locale.language) if template else w.template,
             mark=template.activity_profile if template else "plain",
             primary=presentation.primary(w),
             menu=tuple(verb for verb in presentation.menu(w) if self._may(VERBS[verb], w)),
@@ -216,18 +205,10 @@ class Reader:
         key = f"refused_{self._problem.lower()}"
         return self.locale.say(key if self.locale.knows(key) else "refused_other")
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[kinds_view.Kind]:
         """What can be made here first."""
-        kinds = [self._kind(template) for template in self.services.templates.all()]
-        order = list(ABOUT)
-        return sorted(
-            kinds, key=lambda k: (not k.available, order.index(k.name) if k.name in order else len(order), k.title)
-        )
-
-    def _kind(self, template: Template) -> Kind:
-        available = self.services.templates.unavailable(template.name) is None
-        about = ABOUT.get(template.name) if available else "kind_missing"
-        return Kind(template.name, template.title, template.activity_profile, available, about)
+        services = self.services
+        return kinds_view.kinds(services.templates, services.settings.runtime, self.locale, self.caller)
 
     def new_name(self, taken: Sequence[Card]) -> str:
         """A proposal, so that the person need not think of one."""
