@@ -42,6 +42,7 @@ from codehub.web import (
     classes,
     dashboard,
     entry,
+    first_steps,
     handover,
     health,
     join,
@@ -111,6 +112,7 @@ ROUTERS = (
     account_tokens.router,
     provider_login.router,  # before the dashboard's, as the next
     people.router,
+    first_steps.router,
     account.router,  # before the dashboard's, whose forms are `/do/{id}/{verb}`
     dashboard.router,
     learning.router,

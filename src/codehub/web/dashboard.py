@@ -21,7 +21,7 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.waiting_room.model import LAB
-from codehub.web import dashboard_view, learning_view, once
+from codehub.web import dashboard_view, first_steps_view, learning_view, once
 from codehub.web.forms import Form, Posted, back, code_of
 from codehub.web.page_access import may
 from codehub.web.player_line_view import PATIENCE_SECONDS
@@ -67,6 +67,7 @@ async def show(request: Request, caller: Principal) -> Response:
         courses=await learner.offered() if is_new else [],
         today=learner.today.isoformat(),
         then="everybody" if board.everybody else "",
+        first_steps=None if board.everybody else await first_steps_view.reminder(request, caller),
         has_way_in=caller.session_id is None or await services_of(request).people.has_way_in(caller),
         waits=not board.everybody and await _waits(services_of(request), caller),
     )
@@ -119,13 +120,13 @@ async def create(
     if before := await sent.led_to("/"):  # where the workspace appears
         return RedirectResponse(before, 303)
     try:
-        new = NewWorkspace(_name(form), form.get("template", ""))
+        new = NewWorkspace(name_of(form), form.get("template", ""))
         await spend_creation(request, caller, "workspace")
         made = admitted(await services.workspaces.create(caller, new))
     except CodeHubError as e:
         await sent.failed()
         typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
-        return back("/", problem=_code(e), **typed)
+        return back("/", problem=problem_of(e), **typed)
     await sent.leads_to(f"/w/{made.id}/")
     return RedirectResponse(f"/w/{made.id}/", 303)
 
@@ -148,7 +149,7 @@ async def do(
     try:
         await _retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:
-        return back(path, at=id, problem=_code(e))
+        return back(path, at=id, problem=problem_of(e))
     if then == "open":
         return RedirectResponse(f"/w/{id}/", 303)
     return back("/" if verb in {"delete", "purge"} and then == "page" else path, at=id, done=DONE.get(verb))
@@ -168,14 +169,14 @@ async def _retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]
             return
 
 
-def _code(error: CodeHubError) -> str:
+def problem_of(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
     fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY"}
     return fields.get(errors[0]["field"], code_of(error))
 
 
-def _name(form: Form) -> str:
+def name_of(form: Form) -> str:
     name = names.composed(" ".join(form.get("name", "").split()))
     if not 1 <= len(name) <= NAME_LENGTH or names.complaint(name):
         raise InvalidRequestError("1 to 100 characters", field="name")
@@ -203,7 +204,7 @@ async def _keep_awake(services: Services, caller: Principal, id_: str, _form: Fo
 
 
 async def _rename(services: Services, caller: Principal, id_: str, form: Form) -> None:
-    await services.workspaces.change(caller, id_, Details(name=_name(form)))
+    await services.workspaces.change(caller, id_, Details(name=name_of(form)))
 
 
 async def _recover(services: Services, caller: Principal, id_: str, form: Form) -> Any:
