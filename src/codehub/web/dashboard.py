@@ -21,7 +21,7 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.waiting_room.model import LAB
-from codehub.web import dashboard_view, first_steps_view, learning_view, once
+from codehub.web import dashboard_view, first_steps_view, home_rules, learning_view, once
 from codehub.web.forms import Form, Posted, back, code_of
 from codehub.web.page_access import may
 from codehub.web.player_line_view import PATIENCE_SECONDS
@@ -51,9 +51,17 @@ async def show(request: Request, caller: Principal) -> Response:
     learner = learning_view.Reader(request, caller)
     is_new = not board.cards and not board.everybody
     going_on = None if board.everybody else await learner.going_on()
+    waits = not board.everybody and await _waits(services_of(request), caller)
+    first = home_rules.carry_on(
+        begun=bool(going_on and going_on.place),
+        planned=going_on is not None,
+        waits=waits,
+        mine=[] if board.everybody else [card.w for card in board.cards],
+    )
     return render(
         request,
         "dashboard.html",
+        first=first,
         caller=caller,
         board=board,
         sees_all=policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL),
@@ -69,7 +77,7 @@ async def show(request: Request, caller: Principal) -> Response:
         then="everybody" if board.everybody else "",
         first_steps=None if board.everybody else await first_steps_view.reminder(request, caller),
         has_way_in=caller.session_id is None or await services_of(request).people.has_way_in(caller),
-        waits=not board.everybody and await _waits(services_of(request), caller),
+        waits=waits,
     )
 
 
