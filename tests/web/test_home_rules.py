@@ -33,9 +33,9 @@ OLD, NEW, GONE = used("old", 90), used("new", 5), used("gone", 1, deleted=True)
     ],
 )
 def test_where_one_was_comes_first_then_the_line_then_what_is_next_then_what_was_used_last(
-    begun: bool,  # noqa: FBT001
-    planned: bool,  # noqa: FBT001
-    waits: bool,  # noqa: FBT001
+    begun: bool,
+    planned: bool,
+    waits: bool,
     mine: list[Workspace],
     expected: Choice,
 ) -> None:

@@ -19,6 +19,7 @@ from codehub.sessions.blueprint import Step
 from codehub.sessions.model import SessionStatus
 from codehub.waiting_room.model import MemberState
 from codehub.web import account, account_tokens, classes, dashboard, player, presentation, texts
+from codehub.web.first_steps_rules import Step as FirstStep
 from codehub.web.rendering import templates
 from codehub.workspaces.model import Operation
 from tests.policy.test_routes import BY_WAITING_TOKEN, WAYS_IN
@@ -87,6 +88,8 @@ def _put_together() -> set[str]:
             if key.startswith(("join_form_", "join_name_", "join_display_name_", "join_password_"))
         ),
         *(key for key in texts.TEXTS["en"] if key.startswith("import_")),
+        *(f"first_{step.key}{part}" for step in FirstStep for part in ("", "_short", "_body", "_done")),
+        "first_end",
         *(f"valid_{how}" for how in classes.VALIDITIES),
         *(f"account_{section}" for section in account.SECTIONS),
         *(f"passkeys_{obstacle}" for obstacle in Obstacle),

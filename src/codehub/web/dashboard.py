@@ -38,6 +38,7 @@ BUSY_SECONDS, PAUSE_SECONDS = 8.0, 0.25  # how long a request waits for the oper
 KEEP_AWAKE_FOR = timedelta(hours=1)  # by one click
 LOG_BYTES = 65536
 NAME_LENGTH = 100
+LONGEST_SECONDS = 8  # digits
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ async def do(
     then = form.get("then", "")
     path = {"page": f"/workspaces/{id}", "everybody": "/?everybody=1"}.get(then, "/")
     try:
-        await _retry_while_busy(services, lambda: act(services, caller, id, form))
+        await retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:
         return back(path, at=id, problem=problem_of(e))
     if then == "open":
@@ -163,7 +164,7 @@ async def do(
     return back("/" if verb in {"delete", "purge"} and then == "page" else path, at=id, done=DONE.get(verb))
 
 
-async def _retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]]) -> None:
+async def retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]]) -> None:
     """Operations are not interrupted, so a click that comes during one waits for its end, within bounds."""
     deadline = services.clock.monotonic() + BUSY_SECONDS
     while True:
@@ -180,7 +181,7 @@ async def _retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]
 def problem_of(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
-    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY"}
+    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY", "standby_ttl_seconds": "SLEEP_TIME"}
     return fields.get(errors[0]["field"], code_of(error))
 
 
@@ -194,7 +195,7 @@ def name_of(form: Form) -> str:
 # --- what the forms do ----------------------------------------------------------------------------------------------
 
 Act = Callable[[Services, Principal, str, Form], Awaitable[Any]]
-DONE = {"delete": "deleted", "undelete": "undone", "rename": "renamed"}
+DONE = {"delete": "deleted", "undelete": "undone", "rename": "renamed", "sleep_after": "sleeps"}
 
 
 def _request(wanted: Desired) -> Act:
@@ -213,6 +214,14 @@ async def _keep_awake(services: Services, caller: Principal, id_: str, _form: Fo
 
 async def _rename(services: Services, caller: Principal, id_: str, form: Form) -> None:
     await services.workspaces.change(caller, id_, Details(name=name_of(form)))
+
+
+async def _sleep_after(services: Services, caller: Principal, id_: str, form: Form) -> None:
+    """Empty: as its kind says."""
+    typed = form.get("seconds", "").strip()
+    if typed and not (typed.isascii() and typed.isdigit() and 0 < len(typed) <= LONGEST_SECONDS and int(typed)):
+        raise InvalidRequestError("a number of seconds", field="standby_ttl_seconds")
+    await services.workspaces.change(caller, id_, Details(standby_ttl_seconds=int(typed) if typed else None))
 
 
 async def _recover(services: Services, caller: Principal, id_: str, form: Form) -> Any:
@@ -257,6 +266,7 @@ VERBS: Mapping[str, tuple[Action, Act]] = {
     "archive": (Action.WORKSPACE_ARCHIVE, _request(Desired.ARCHIVED)),
     "keep_awake": (Action.WORKSPACE_KEEP_AWAKE, _keep_awake),
     "rename": (Action.WORKSPACE_CHANGE, _rename),
+    "sleep_after": (Action.WORKSPACE_CHANGE, _sleep_after),
     "recover": (Action.WORKSPACE_RECOVER, _recover),
     "delete": (Action.WORKSPACE_DELETE, _delete),
     "undelete": (Action.WORKSPACE_DELETE, _undelete),

@@ -89,6 +89,7 @@ class Detail:
     history: Sequence[history_view.Line]
     size: str | None
     seen: Seen | None  # None: cannot be said now
+    sleeps_after: Sequence[presentation.SleepChoice]
 
 
 class Reader:
@@ -241,7 +242,14 @@ class Reader:
             history=history_view.lines(history, self.locale, self.now, called),
             size=None if w.disk_bytes is None else self.locale.size(w.disk_bytes),
             seen=await self._seen(w),
+            sleeps_after=self._sleep_choices(w),
         )
+
+    def _sleep_choices(self, w: Workspace) -> list[presentation.SleepChoice]:
+        services = self.services
+        most = policy.allowance(self.caller, services.settings.limits.max_standby_seconds) or 0
+        usual = services.ttl_policies.of_template(w.template).standby_seconds
+        return presentation.sleep_choices(w.standby_ttl_seconds, usual, most, self.locale)
 
     async def _seen(self, w: Workspace) -> Seen | None:
         """Only a help to understand: the page is there without it."""
