@@ -68,6 +68,7 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.USER_SE
         "card": reader.card(found.workspace) if found.workspace else None,
         "found": found,
         "problem": reader.problem(),
+        "only_here": classes_view.Reader(request, caller).only_here(),
         "once": once.number(),
     }
     if here and here not in found.done:
@@ -94,10 +95,7 @@ async def _asked(request: Request, caller: Principal, step: Step) -> dict[str, A
             reader_of_courses = learning_view.Reader(request, caller)
             return {"courses": await reader_of_courses.offered()}
         case Step.CLASS:
-            return {
-                "title": typed.get("title", "")[:LONGEST],
-                "only_here": classes_view.Reader(request, caller).only_here(),
-            }
+            return {"title": typed.get("title", "")[:LONGEST]}
 
 
 # --- forms ----------------------------------------------------------------------------------------------------------
