@@ -46,6 +46,7 @@ class NullRuntime:
 
     def __init__(self) -> None:
         self.running: dict[str, Container] = {}
+        self.starters: dict[str, list[str]] = {}  # what new homes began with
         self.homes: dict[str, Volume] = {}
         self.calls: list[tuple[str, str]] = []
         self.fail: dict[str, Exception] = {}  # verb → what it raises
@@ -83,6 +84,7 @@ class NullRuntime:
 
     async def create_volume(self, workspace_id: str, generation: str, starter: Collection[StarterFile] = ()) -> None:
         self._call("create_volume", workspace_id)
+        self.starters[workspace_id] = [file.path for file in starter]
         self.homes.setdefault(workspace_id, Volume(workspace_id, generation))
 
     @contextlib.asynccontextmanager
