@@ -99,7 +99,7 @@ class Runtime:
         found = await Ask("volumes")
         return Found({}, {ID: found}) if found == TORN else Found({} if found is None else {ID: Volume(ID, *found)})
 
-    async def create_volume(self, _id: str, generation: str) -> None:
+    async def create_volume(self, _id: str, generation: str, _starter: Sequence[Any] = ()) -> None:
         await Ask("create_volume", generation)
 
     @contextlib.asynccontextmanager

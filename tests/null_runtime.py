@@ -25,6 +25,7 @@ from codehub.runtimes.base import (
     Volume,
     Workload,
 )
+from codehub.templates.model import StarterFile
 
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -45,6 +46,7 @@ class NullRuntime:
 
     def __init__(self) -> None:
         self.running: dict[str, Container] = {}
+        self.starters: dict[str, list[str]] = {}  # what new homes began with
         self.homes: dict[str, Volume] = {}
         self.calls: list[tuple[str, str]] = []
         self.fail: dict[str, Exception] = {}  # verb → what it raises
@@ -80,8 +82,9 @@ class NullRuntime:
         unreadable = {id_: self.unreadable_volumes[id_] for id_ in ids if id_ in self.unreadable_volumes}
         return Found({id_: self.homes[id_] for id_ in ids if id_ in self.homes and id_ not in unreadable}, unreadable)
 
-    async def create_volume(self, workspace_id: str, generation: str) -> None:
+    async def create_volume(self, workspace_id: str, generation: str, starter: Collection[StarterFile] = ()) -> None:
         self._call("create_volume", workspace_id)
+        self.starters[workspace_id] = [file.path for file in starter]
         self.homes.setdefault(workspace_id, Volume(workspace_id, generation))
 
     @contextlib.asynccontextmanager

@@ -35,7 +35,8 @@ FLAGS = [
 WAIT_MS = 30_000.0  # for anything to appear; generous, since the machine may be busy
 
 
-AFTER_A_LINK = re.compile(r"/(account/way-in)?$")  # an admin without another way in is asked for one
+# An admin without another way in is asked for one; the first of all, for the first steps.
+AFTER_A_LINK = re.compile(r"/(account/way-in|welcome/way-in)?$")
 
 
 SHELL = "chromium-headless-shell"  # the same engine without the windows around it: a page takes a tenth of the time

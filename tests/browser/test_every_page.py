@@ -167,9 +167,13 @@ ENTRIES: Mapping[str, Callable[[Request, Named, datetime], Response]] = {
     "falling": lambda r, w, now: entry_pages.waking(r, w[LONG], now=now, **USUAL),
     "restoring": lambda r, w, now: entry_pages.waking(r, w["Thesis"], now=now, **{**USUAL, "position": 3}),
     "slow": lambda r, w, now: entry_pages.waking(r, w["Robotics"], now=now + timedelta(minutes=5), **USUAL),
+    "again": lambda r, w, now: entry_pages.waking(
+        r, replace(w["Robotics"], failures=2), now=now, **USUAL, may_stop=True
+    ),
+    "cancelled": lambda r, w, _: entry_pages.cancelled(r, w["Robotics"], **HOME),
     "restore": lambda r, w, _: entry_pages.restore_needed(r, w["Final project"], **HOME),
     "start": lambda r, w, _: entry_pages.start_needed(r, w["Not yet"], **HOME, mine=False),
-    "wrong": lambda r, w, _: entry_pages.went_wrong(r, w["Chatbot"], **HOME),
+    "wrong": lambda r, w, _: entry_pages.went_wrong(r, w["Chatbot"], **HOME, log="Traceback …\n" * 20),
     "lost": lambda r, w, _: entry_pages.went_wrong(r, replace(w["Chatbot"], error_info=LOST), **HOME),
     "limit": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], LIMIT, mine=True, **HOME),
     "full": lambda r, w, _: entry_pages.over_limit(r, w["Final project"], FULL, mine=True, **HOME),

@@ -10,7 +10,8 @@ from codehub.archives.model import ArchiveCorruptedError, Quota, QuotaExceededEr
 from codehub.errors import CodeHubError
 from codehub.runtimes.base import DiskItem, RuntimeFailureError, Source, Volume
 from codehub.runtimes.process import ProcessRuntime
-from tests.contracts.harness import archive_of, running, source
+from codehub.templates.model import StarterFile
+from tests.contracts.harness import answering, archive_of, running, source
 from tests.contracts.workloads import server, workload
 
 
@@ -21,6 +22,23 @@ async def test_a_volume_is_made_once_and_keeps_its_generation(runtime: ProcessRu
     await runtime.create_volume("w1", "g2")
     assert await runtime.volumes(["w1", "w2"]) == {"w1": Volume("w1", "g1")}
     assert (runtime._layout.of("w1").home / "note").read_text() == "kept"
+
+
+async def test_a_new_home_begins_with_its_starter_files_which_are_its_users(runtime: ProcessRuntime) -> None:
+    files = (
+        StarterFile("lesson/one/main.py", b"print()"),
+        StarterFile("run", b"#!/bin/sh\necho ran\n", executable=True),
+    )
+    await runtime.create_volume("w1", "g1", files)
+    await runtime.start(workload(server()))
+    await answering(runtime, "w1")
+    shown = await runtime.exec(
+        "w1", ["sh", "-c", "stat -c '%U %a' lesson lesson/one/main.py run && ./run && rm -r lesson"]
+    )
+    assert shown.output.decode().splitlines() == ["alice 755", "alice 644", "alice 755", "ran"]
+    assert (runtime._layout.of("w1").home.stat().st_mode & 0o777) == 0o700
+    await runtime.create_volume("w1", "g1", files)
+    assert not (runtime._layout.of("w1").home / "lesson").exists()
 
 
 async def test_only_the_generation_that_is_meant_is_destroyed(runtime: ProcessRuntime) -> None:

@@ -232,6 +232,8 @@ async def test_a_guest_may_wake_and_nothing_else(lab: Lab) -> None:
         act = f"{lab.origin(w.id)}/_codehub/act/{w.id}"
         async with guest.post(act, data={"action": "stop"}, headers=same, allow_redirects=False) as answer:
             assert answer.status == 303
+        async with guest.post(act, data={"action": "cancel"}, headers=same, allow_redirects=False) as answer:
+            assert answer.status == 303
         assert (await desired(lab, w))[0] is Desired.RUNNING
         async with guest.patch(f"{lab.url}/api/v1/workspaces/{w.id}", json={"desired_state": "STANDBY"}) as answer:
             assert answer.status == 403
@@ -260,3 +262,31 @@ async def test_a_few_requests_of_one_person_wait_for_it_and_the_others_are_told_
         await lab.put(w, "RUNNING", desired_state="RUNNING")
         await lab.known(w, phase="RUNNING")
         assert sorted(await asyncio.gather(*asking)) == [200] * HELD_EACH + [503] * 3 * HELD_EACH
+
+
+async def test_a_start_that_is_called_off_leads_to_a_page_that_does_not_wake_it_again(lab: Lab) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        async with browser.get(url, headers=PAGE) as answer:
+            assert 'id="cancel"' in await answer.text()
+        assert (await desired(lab, w))[0] is Desired.RUNNING
+        here, same = lab.origin(w.id), {"Sec-Fetch-Site": "same-origin"}
+        for _ in range(2):  # a double click
+            async with browser.post(
+                f"{here}/_codehub/act/{w.id}", data={"action": "cancel"}, headers=same, allow_redirects=False
+            ) as answer:
+                assert (answer.status, answer.headers["Location"]) == (303, f"/_codehub/cancelled/{w.id}")
+        async with browser.get(f"{here}/_codehub/cancelled/{w.id}", headers=PAGE) as answer:
+            assert answer.status == 200
+            assert "It sleeps." in await answer.text()
+        assert (await desired(lab, w))[0] is Desired.STANDBY
+
+
+async def test_the_waking_page_says_that_it_is_tried_again(lab: Lab) -> None:
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        await lab.put(w, "STANDBY", desired_state="RUNNING", failures=2)
+        async with browser.get(url, headers=PAGE) as answer:
+            assert "It did not work 2 times." in await answer.text()
+        async with browser.get(f"{lab.origin(w.id)}/_codehub/status/{w.id}") as answer:
+            assert (await answer.json())["failures"] == 2

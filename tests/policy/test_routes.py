@@ -20,6 +20,7 @@ ASK_THEMSELVES = {
     "/_codehub/understood/{id}",
     "/_codehub/status/{id}",
     "/_codehub/act/{id}",
+    "/_codehub/cancelled/{id}",
     "/_codehub/handover",
 }
 # What a waiting token is enough for: it cannot be guessed, and stands for one place in one line.

@@ -22,7 +22,7 @@ from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.operations import Operations
 from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError, Source, Workload
 from codehub.settings import ActivityConfig, CoordinatorConfig, LimitsConfig, TtlConfig
-from codehub.templates.model import Template
+from codehub.templates.model import StarterFile, Template
 from codehub.workspaces import history, rules
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
@@ -41,7 +41,8 @@ class OneTemplate:
     start_seconds = 20.0
 
     def find(self, name: str) -> Template:
-        return Template(name, name, start_seconds=self.start_seconds)
+        starter = (StarterFile("README.md", b"Hello"),)
+        return Template(name, name, start_seconds=self.start_seconds, starter_files=starter)
 
     require = find
 
@@ -125,6 +126,12 @@ async def house(database: Database, redis_client: Redis, clock: ManualClock) -> 
     built = await build(database, redis_client, clock, NullRuntime())
     yield built
     await built.controller.close()
+
+
+async def test_a_new_home_begins_with_its_templates_starter_files(house: House) -> None:
+    id_ = await house.create()
+    await house.until(id_, Phase.RUNNING)
+    assert house.runtime.starters == {id_: ["README.md"]}
 
 
 async def test_a_new_workspace_gets_a_volume_and_then_an_ide(house: House) -> None:

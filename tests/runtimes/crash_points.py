@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from codehub.runtimes.process import ProcessRuntime
+from codehub.templates.model import StarterFile
 from tests.contracts.harness import archive_of, open_runtime, source
 from tests.contracts.workloads import server, workload
 
@@ -29,8 +30,10 @@ async def place(runtime: ProcessRuntime) -> None:
     await runtime.unpack("w1", "g1", archive_of({"note": "kept"}), source())
 
 
+STARTER = (StarterFile("a/note", b"from the start"), StarterFile("run", b"#!/bin/sh\n", executable=True))
 VERBS: dict[str, Callable[[ProcessRuntime], Awaitable[None]]] = {
     "create": lambda runtime: runtime.create_volume("w1", "g1"),
+    "furnish": lambda runtime: runtime.create_volume("w1", "g1", STARTER),
     "place": place,
     "park": lambda runtime: runtime.park_volume("w1", "g1"),
     "unpark": lambda runtime: runtime.unpark_volume("w1", "g1", "g2"),

@@ -15,18 +15,20 @@ import pytest
 from codehub.runtimes.base import Volume
 from codehub.runtimes.process import ProcessRuntime
 from tests.contracts.harness import answering, fresh_runtime, processes_of
-from tests.runtimes.crash_points import VERBS
+from tests.runtimes.crash_points import STARTER, VERBS
 
 ROOT = pathlib.Path(__file__).parents[2]
 PLAIN, RESTORED, PARKED = Volume("w1", "g1"), Volume("w1", "g1", "key"), Volume("w1", "g1", parked=True)
 # verb: what must have been done before, what is there before, what is there after
 VOLUMES: dict[str, tuple[tuple[str, ...], Volume | None, Volume | None]] = {
     "create": ((), None, PLAIN),
+    "furnish": ((), None, PLAIN),
     "place": ((), None, RESTORED),
     "park": (("create",), PLAIN, PARKED),
     "unpark": (("create", "park"), PARKED, Volume("w1", "g2")),
     "delete": (("create",), PLAIN, None),
 }
+FURNISHED = {file.path: file.data for file in STARTER}
 # Taken back, it gets its new name while it is still in the trash.
 BETWEEN = {"unpark": {Volume("w1", "g2", parked=True)}}
 
@@ -104,6 +106,25 @@ async def test_a_volume_is_whole_after_a_crash_anywhere(verb: str, every: int) -
         assert left == [], point
 
     assert await each_point(verb, check, *earlier, every=every) > 10
+
+
+@pytest.mark.parametrize("every", OF_VOLUMES)
+async def test_a_new_home_has_all_its_starter_files_or_is_not_there_after_a_crash_anywhere(every: int) -> None:
+    async def check(runtime: ProcessRuntime, data_dir: pathlib.Path, point: str) -> None:
+        home = data_dir / "workspaces" / "homes" / "w1" / "volume" / "home"
+        expected = dict(FURNISHED)
+        if home.exists():
+            assert _content(home) == FURNISHED, point
+            (home / "run").unlink()  # as its person may: it does not come again
+            del expected["run"]
+        await VERBS["furnish"](runtime)
+        assert _content(home) == expected, point
+
+    assert await each_point("furnish", check, every=every) > 20
+
+
+def _content(home: pathlib.Path) -> dict[str, bytes]:
+    return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("every", SLICES)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codehub.errors import InvalidRequestError, SettingsError
+from codehub.i18n.texts import LANGUAGES
 from codehub.templates import loader, programs
 from codehub.templates.expand import NAMES, expand, uses_port
 from codehub.templates.loader import Templates
@@ -44,6 +45,15 @@ WRONG = {
     GOOD + '[docker]\nimage = "i"\nport = 0': "docker.port: is missing",
     GOOD + '[docker]\nimage = "i"\nport = 70000': "docker: port must be between 1 and 65535",
     GOOD + "[kubernetes]": "kubernetes: is not a known key",
+    GOOD + "[ja]": "ja: is not a known key",
+    "ko = 1\n" + GOOD: "ko: must be a table, [ko]",
+    "description = 1\n" + GOOD: "description: must be text in quotes",
+    f'description = "{"x" * 301}"\n' + GOOD: "description: must have at most 300 characters",
+    'description = "a\\nb"\n' + GOOD: "description: has a character that cannot be seen",
+    GOOD + f'[ko]\ndescription = "{"가" * 301}"': "ko.description: must have at most 300 characters",
+    GOOD + '[ko]\ntitle = "\\u200b"': "ko.title: has a character that cannot be seen",
+    GOOD + '[ko]\nname = "x"': "ko.name: is not a known key",
+    "starter_files = []\n" + GOOD: "starter_files: is not a known key; did you mean starter?",
 }
 
 
@@ -88,6 +98,20 @@ def test_every_key_of_a_file_arrives(folder: pathlib.Path) -> None:
     assert (template.process.network, template.process.paths) == (Network.NONE, ("/srv",))
     assert (template.start_seconds, template.standby_ttl_seconds) == (5.0, 60)
     assert template.limits == ResourceLimits(1, 2, 1.5, 4)
+
+
+def test_a_template_says_what_it_is_in_the_readers_language_as_far_as_it_knows_it(folder: pathlib.Path) -> None:
+    (folder / "mine.toml").write_text(
+        'title = "Mine"\ndescription = "All mine."\n' + GOOD[12:] + '[ko]\ntitle = "내 것"\n'
+    )
+    template = load(folder).require("mine")
+    assert (template.title_in("en"), template.title_in("ko")) == ("Mine", "내 것")
+    assert (template.description_in("en"), template.description_in("ko")) == ("All mine.", "All mine.")
+
+
+def test_the_built_in_ones_have_a_sentence_in_every_language() -> None:
+    for template in load(None).all():
+        assert len({template.description_in(language) for language in LANGUAGES} - {""}) == len(LANGUAGES)
 
 
 @pytest.mark.parametrize("name", ["Mine", "my_ide", "-x", "a.b", "x" * 64])

@@ -319,3 +319,16 @@ async def test_a_workspaces_page_reads_its_row_once(
     monkeypatch.setattr(store, "find", counted)
     assert "Week 3" in await page(mina, f"/workspaces/{w.id}")
     assert read == [w.id]
+
+
+async def test_ones_own_sleep_time_is_set_and_given_back_to_its_kind(site: Site, mina: aiohttp.ClientSession) -> None:
+    w = await make(site)
+    assert "10 min (usual for this kind)" in await page(mina, f"/workspaces/{w.id}")
+    for seconds, kept in (("3600", 3600), ("", None)):
+        _, path, said = await post(mina, f"/do/{w.id}/sleep_after", then="page", seconds=seconds)
+        assert (path, said["done"]) == (f"/workspaces/{w.id}", "sleeps")
+        assert (await now(site, w)).standby_ttl_seconds == kept
+    for wrong in ("0", "-1", "x", "9" * 9, "٣"):
+        _, _, said = await post(mina, f"/do/{w.id}/sleep_after", then="page", seconds=wrong)
+        assert said["problem"] == "SLEEP_TIME"
+    assert (await now(site, w)).standby_ttl_seconds is None

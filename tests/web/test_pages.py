@@ -8,6 +8,7 @@ import aiohttp
 import jsonschema_rs
 import pytest
 from jinja2 import nodes
+from starlette.requests import Request
 
 from codehub import web
 from codehub.activity.what_if import Figures
@@ -22,7 +23,8 @@ from codehub.waiting_room.model import MemberState
 from codehub.web.frame_view import Cover
 from codehub.web import account, account_tokens, classes, dashboard, operator_view, player, presentation, texts
 from codehub.web.operator import FIELDS
-from codehub.web.rendering import templates
+from codehub.web.first_steps_rules import Step as FirstStep
+from codehub.web.rendering import error_page, templates
 from codehub.workspaces.model import Operation
 from tests.policy.test_routes import BY_WAITING_TOKEN, WAYS_IN
 from tests.web.server import Site
@@ -100,6 +102,8 @@ def _put_together() -> set[str]:
         *(key for key in texts.TEXTS["en"] if key.startswith(("archive_wrong_", "diff_", "reach_"))),
         *(key for key in texts.TEXTS["en"] if key.startswith(("courses_plans", "draft_plans", "course_errors"))),
         *(key for key in texts.TEXTS["en"] if key.startswith("courses_sessions")),
+        *(f"first_{step.key}{part}" for step in FirstStep for part in ("", "_short", "_body", "_done")),
+        "first_end",
         *(f"valid_{how}" for how in classes.VALIDITIES),
         *(f"account_{section}" for section in account.SECTIONS),
         *(f"passkeys_{obstacle}" for obstacle in Obstacle),
@@ -211,3 +215,22 @@ async def test_what_is_not_there_is_said_between_the_same_links_as_elsewhere(sit
                 assert (answer.status, 'href="/learn"' in shown, 'action="/logout"' in shown) == (404, True, True)
     async with site.client(Accept="text/html") as stranger, stranger.get("/nothing-here") as answer:
         assert (answer.status, "/logout" in await answer.text()) == (404, False)
+
+
+async def test_the_documentation_keeps_a_persons_navigation(site: Site) -> None:
+    await site.services.people.create_user(operator(), "mina", Role.TEACHER)
+    async with site.browser("mina") as browser, browser.get("/docs") as answer:
+        page = await answer.text()
+    assert 'href="/learn"' in page
+    assert 'action="/logout"' in page
+
+
+async def test_what_passes_within_seconds_is_asked_for_again_unless_it_was_a_form(site: Site) -> None:
+    for method, reloads in (("GET", True), ("POST", False)):
+        scope = {"type": "http", "method": method, "path": "/", "query_string": b"", "scheme": "http"}
+        headers = [(b"accept", b"text/html"), (b"host", b"localhost")]
+        request = Request({**scope, "headers": headers, "client": ("127.0.0.1", 1), "server": ("localhost", 80)})
+        request.state.request_id, request.state.address = "r", "127.0.0.1"
+        found = await error_page(request, 503)
+        assert found
+        assert (b'http-equiv="refresh"' in found.body) == reloads

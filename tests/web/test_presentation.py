@@ -210,3 +210,22 @@ def test_a_row_is_shown_with_its_phase() -> None:
     """The helper of these tests keeps the phase true, as the database does."""
     assert isinstance(workspace(), Workspace)
     assert workspace(observed_status=Observed.PENDING, archive_key="k").phase is Phase.ARCHIVED
+
+
+@pytest.mark.parametrize(
+    ("own", "usual", "most", "values", "chosen"),
+    [
+        (None, 600, 0, ["", "300", "600", "1800", "3600", "7200", "14400", "28800"], ""),
+        (1800, 600, 3600, ["", "300", "600", "1800", "3600"], "1800"),
+        (86400, 600, 1800, ["", "300", "600", "1800", "86400"], "86400"),
+        (0, 0, 300, ["", "300", "0"], "0"),
+    ],
+)
+def test_a_sleep_time_is_offered_within_the_operators_bound_and_with_what_is_set(
+    own: int | None, usual: int, most: int, values: list[str], chosen: str
+) -> None:
+    for locale in (ENGLISH, KOREAN):
+        found = presentation.sleep_choices(own, usual, most, locale)
+        assert [choice.value for choice in found] == values
+        assert [choice.value for choice in found if choice.chosen] == [chosen]
+        assert len({choice.text for choice in found}) == len(found)

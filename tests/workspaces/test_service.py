@@ -232,6 +232,19 @@ async def test_only_what_is_named_changes(database: Database, clock: ManualClock
     assert (changed.name, changed.standby_ttl_seconds, changed.archive_ttl_seconds) == ("week 3", None, 120)
 
 
+async def test_ones_own_sleep_time_stays_within_the_operators_bound(database: Database, clock: ManualClock) -> None:
+    s = await service(database, clock, max_standby_seconds=3600)
+    w = admitted(await s.create(MINA, NewWorkspace("lab", "t", Desired.STANDBY, 3600)))
+    for seconds in (0, 3601):
+        with pytest.raises(InvalidRequestError, match="from 1 to 3600 seconds"):
+            await s.change(MINA, w.id, Details(standby_ttl_seconds=seconds))
+        with pytest.raises(InvalidRequestError, match="from 1 to 3600 seconds"):
+            await s.create(MINA, NewWorkspace("more", "t", Desired.STANDBY, seconds))
+        assert (await s.change(ADMIN, w.id, Details(standby_ttl_seconds=seconds))).standby_ttl_seconds == seconds
+    for allowed in (1, 3600, None):
+        assert (await s.change(MINA, w.id, Details(standby_ttl_seconds=allowed))).standby_ttl_seconds == allowed
+
+
 async def test_only_an_admin_creates_for_another_and_the_others_limit_of_running_ones_counts(
     database: Database, clock: ManualClock
 ) -> None:

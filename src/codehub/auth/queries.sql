@@ -259,3 +259,12 @@ DELETE FROM passwords p USING users u WHERE p.user_id = $1 AND u.id = p.changed_
 
 -- name: drop_password
 DELETE FROM passwords WHERE user_id = $1;
+
+-- name: first_steps_open
+SELECT first_steps_over_at IS NULL FROM users WHERE id = $1 AND name = $2;
+
+-- name: never_logged_in
+SELECT last_login_at IS NULL AND first_steps_over_at IS NULL FROM users WHERE name = $1;
+
+-- name: end_first_steps
+UPDATE users SET first_steps_over_at = $2 WHERE id = $1 AND first_steps_over_at IS NULL;

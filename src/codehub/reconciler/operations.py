@@ -103,7 +103,8 @@ class Operations:
         assert w.op_id  # noqa: S101 (an operation has one)
         made = rules.new_generation(w.op_id, self._lease.epoch)
         if not w.volume_parked:
-            await self._runtime.create_volume(w.id, made)
+            template = self._templates.find(w.template)
+            await self._runtime.create_volume(w.id, made, template.starter_files if template else ())
             return
         volume = await self._own_volume(w)
         if volume and volume.parked:

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from codehub.archives.model import Packing, Progress, Quota, no_progress
 from codehub.errors import CodeHubError
-from codehub.templates.model import Template
+from codehub.templates.model import StarterFile, Template
 
 T = TypeVar("T")
 
@@ -182,8 +182,8 @@ class Runtime(Protocol):
         """Which of these have a volume."""
         ...
 
-    async def create_volume(self, workspace_id: str, generation: str) -> None:
-        """An empty home; one that exists is left alone, whatever its generation."""
+    async def create_volume(self, workspace_id: str, generation: str, starter: Collection[StarterFile] = ()) -> None:
+        """A home with these files alone, there whole or not at all; one that exists is left alone, whatever it has."""
         ...
 
     def pack(

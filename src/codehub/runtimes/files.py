@@ -36,6 +36,20 @@ def write_whole(path: pathlib.Path, text: str, mode: int = 0o600) -> None:
     sync_folder(path.parent)
 
 
+def write_new(folder: pathlib.Path, path: str, data: bytes, mode: int) -> None:
+    """A file of a folder that nobody else sees yet, flushed; folders on the way to it are made."""
+    target = folder / path
+    for parent in reversed(list(target.relative_to(folder).parents)[:-1]):  # without the folder itself
+        (folder / parent).mkdir(mode=0o755, exist_ok=True)
+        (folder / parent).chmod(0o755)  # whatever our umask is
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    with os.fdopen(fd, "wb") as file:
+        os.fchmod(fd, mode)
+        file.write(data)
+        file.flush()
+        os.fsync(fd)
+
+
 def text_of(path: str) -> str:
     """A file of the machine's; empty where there is none."""
     try:

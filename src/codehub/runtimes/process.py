@@ -53,7 +53,7 @@ from codehub.runtimes.threads import DELETE, MOVE, OBSERVE, START, Threads
 from codehub.runtimes.volumes import Meta, Volumes
 from codehub.system.privileges import Account
 from codehub.templates import programs
-from codehub.templates.model import Network, ProcessSpec
+from codehub.templates.model import Network, ProcessSpec, StarterFile
 
 ANSWER_SECONDS = 1.0
 WRITING_SECONDS = 5.0
@@ -109,8 +109,8 @@ class ProcessRuntime:
             self._groups = await asyncio.to_thread(cgroups.find, self._layout.data_dir)
         return self._groups
 
-    async def create_volume(self, workspace_id: str, generation: str) -> None:
-        await self._in_thread(MOVE, lambda: self._volumes.create(workspace_id, generation))
+    async def create_volume(self, workspace_id: str, generation: str, starter: Collection[StarterFile] = ()) -> None:
+        await self._in_thread(MOVE, lambda: self._volumes.create(workspace_id, generation, starter))
 
     @contextlib.asynccontextmanager
     async def pack(

@@ -21,6 +21,7 @@ from codehub import ids
 from codehub.runtimes import files, records, uids
 from codehub.runtimes.base import DiskItem, Found, RuntimeFailureError, UnreadableError, Volume
 from codehub.runtimes.layout import Layout, WorkspacePaths
+from codehub.templates.model import StarterFile
 
 META = "meta.json"
 # As they are written below; what a damaged file has in their place is not handed on.
@@ -93,7 +94,7 @@ class Volumes:
             raise RuntimeFailureError("the workspace has no volume")
         return meta
 
-    def create(self, workspace_id: str, generation: str) -> None:
+    def create(self, workspace_id: str, generation: str, starter: Collection[StarterFile] = ()) -> None:
         paths = self._layout.of(workspace_id)
         if read(paths.volume):
             return  # also when it runs
@@ -103,6 +104,8 @@ class Volumes:
             fresh = paths.root / f"new-{secrets.token_hex(8)}"
             fresh.mkdir(mode=0o711)
             (fresh / "home").mkdir(mode=0o700)
+            for file in starter:
+                files.write_new(fresh / "home", file.path, file.data, 0o755 if file.executable else 0o644)
             self._swap_in(paths, fresh, generation, None)
 
     def place(self, workspace_id: str, generation: str, staged: pathlib.Path, restored_from: str) -> None:

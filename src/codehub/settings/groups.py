@@ -325,6 +325,13 @@ class LimitsConfig:
         "How far ahead `keep awake until` may reach, in seconds.",
         check=at_least(0),
     )
+    max_standby_seconds: int = setting(
+        "CODEHUB_MAX_STANDBY_SECONDS",
+        0,
+        "The longest time without activity, in seconds, after which people may let a workspace of theirs sleep; "
+        "teachers ten times as long, admins any time and never; 0 = no limit.",
+        check=at_least(0),
+    )
 
 
 @dataclass(frozen=True)

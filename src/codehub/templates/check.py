@@ -10,9 +10,19 @@ from enum import StrEnum
 from typing import Any
 
 from codehub import allowlist, names
-from codehub.templates.model import DockerSpec, Network, ProcessSpec, ResourceLimits, Template
+from codehub.i18n.texts import DEFAULT, LANGUAGES
+from codehub.templates.model import DockerSpec, Network, ProcessSpec, ResourceLimits, Template, Words
 
-TABLES = {"process": ProcessSpec, "docker": DockerSpec, "limits": ResourceLimits}
+OTHER_LANGUAGES = tuple(code for code in LANGUAGES if code != DEFAULT)
+TABLES = {
+    "process": ProcessSpec,
+    "docker": DockerSpec,
+    "limits": ResourceLimits,
+    **dict.fromkeys(OTHER_LANGUAGES, Words),
+}
+NOT_IN_FILES = {"name", "starter_files", "translations"}
+LONGEST_DESCRIPTION = 300  # characters: a sentence or two
+FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -21,7 +31,8 @@ class WrongKeyError(Exception):
 
 
 def template(name: str, values: Mapping[str, Any]) -> Template:
-    given = _group(Template, {key: value for key, value in values.items() if key not in TABLES}, "", {"name", *TABLES})
+    plain = {key: value for key, value in values.items() if key not in TABLES}
+    given = _group(Template, plain, "", {*NOT_IN_FILES, *TABLES})
     if "title" not in given:
         raise WrongKeyError("title: is missing")
     for table, kind in TABLES.items():
@@ -32,9 +43,19 @@ def template(name: str, values: Mapping[str, Any]) -> Template:
     for key, verdict in RULES.items():
         if complaint := verdict(given.get(key)):
             raise WrongKeyError(f"{key}: {complaint}")
+    given["translations"] = {code: given.pop(code) for code in OTHER_LANGUAGES if code in given}
+    for code, words in given["translations"].items():
+        _check_words(code, words)
     if "process" not in given and "docker" not in given:
         raise WrongKeyError("process: is missing, and so is docker; nothing says how to start it")
     return Template(name=name, **given)
+
+
+def _check_words(code: str, words: Words) -> None:
+    if complaint := names.complaint(words.title):
+        raise WrongKeyError(f"{code}.title: {complaint}")
+    if complaint := _description(words.description):
+        raise WrongKeyError(f"{code}.description: {complaint}")
 
 
 def _build(kind: type, values: Mapping[str, Any], table: str) -> Any:
@@ -109,9 +130,25 @@ def _process(spec: ProcessSpec | None) -> str | None:
     return allowlist.complaint(spec.allow)
 
 
+def _description(text: str | None) -> str | None:
+    if text is None:
+        return None
+    if len(text) > LONGEST_DESCRIPTION:
+        return f"must have at most {LONGEST_DESCRIPTION} characters"
+    return names.complaint(text)
+
+
+def _starter(folder: str | None) -> str | None:
+    if folder is None or FOLDER.fullmatch(folder):
+        return None
+    return "must be the name of a folder beside this file: letters, digits, -, _ and ."
+
+
 RULES: dict[str, Callable[[Any], str | None]] = {
     "ready": lambda path: None if path is None or path.startswith("/") else "must begin with /",
     "process": _process,
+    "description": _description,
+    "starter": _starter,
     "title": lambda title: names.complaint(title) if title.strip() else "must not be empty",
     "docker": lambda spec: None if spec is None or 0 < spec.port < 65536 else "port must be between 1 and 65535",
 }

@@ -4,6 +4,7 @@ A file that is wrong stops the start with one line that names the file and the k
 its lesson is about is worse than one that does not start.
 """
 
+import dataclasses
 import pathlib
 import tomllib
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 from codehub import ids
 from codehub.errors import InvalidRequestError, SettingsError
 from codehub.invocation import command
-from codehub.templates import check, programs
+from codehub.templates import check, programs, starter
 from codehub.templates.model import Template
 
 BUILTIN = pathlib.Path(__file__).parent / "builtin"
@@ -73,6 +74,9 @@ def read(path: pathlib.Path) -> Template:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise SettingsError(f"{path}: is not valid TOML: {e}") from e
     try:
-        return check.template(path.stem, values)
-    except check.WrongKeyError as e:
+        found = check.template(path.stem, values)
+        if not found.starter:
+            return found
+        return dataclasses.replace(found, starter_files=starter.read(path.parent / found.starter))
+    except (check.WrongKeyError, starter.WrongStarterError) as e:
         raise SettingsError(f"{path}: {e}") from e

@@ -68,9 +68,30 @@ class ResourceLimits:
 
 
 @dataclass(frozen=True)
+class Words:
+    """`[ko]`, and so on: a template in another language than English. What is not said there is said in English."""
+
+    title: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class StarterFile:
+    """One of those that a new home begins with; `path` is relative to it."""
+
+    path: str
+    data: bytes = field(repr=False)
+    executable: bool = False
+
+
+@dataclass(frozen=True)
 class Template:
     name: str
     title: str
+    description: str = ""  # one sentence: what it is for, what is inside
+    starter: str = ""  # a folder beside the file, whose files a new home begins with
+    starter_files: tuple[StarterFile, ...] = ()  # of that folder, as the loader read them
+    translations: Mapping[str, Words] = field(default_factory=dict)  # by language
     activity_profile: ActivityProfile = ActivityProfile.PLAIN
     activity: ActivityMode | None = None  # None: as the platform says
     wake_on: WakeOn = WakeOn.NAVIGATION
@@ -83,3 +104,9 @@ class Template:
     process: ProcessSpec | None = None
     docker: DockerSpec | None = None
     limits: ResourceLimits = field(default_factory=ResourceLimits)
+
+    def title_in(self, language: str) -> str:
+        return self.translations.get(language, Words()).title or self.title
+
+    def description_in(self, language: str) -> str:
+        return self.translations.get(language, Words()).description or self.description

@@ -15,7 +15,7 @@ from codehub.passkeys import rules
 from codehub.passkeys.model import Obstacle, Passkey, Place
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.web.account_sections import ACCOUNT, CHOOSE, back_to
+from codehub.web.account_sections import ACCOUNT, CHOOSING, back_to
 from codehub.web.forms import Posted
 from codehub.web.handover import host_of
 from codehub.web.page_access import may
@@ -70,14 +70,14 @@ async def section(request: Request, caller: Principal) -> Section:
 async def add(request: Request, caller: Annotated[Principal, may(Action.PASSKEY_ADD)], form: Posted) -> Response:
     """`static/passkeys.js` sends it, with what the browser has made."""
     label, agent = form.get("label", "").strip() or None, request.headers.get("user-agent", "")
-    sent, choosing = form.get("credential", ""), form.get("then") == "choose"
+    sent, choosing = form.get("credential", ""), CHOOSING.get(form.get("then", ""))
     try:
         await services_of(request).passkeys.register(
             caller, caller.name, host_of(request), sent, label=label, agent=agent
         )
     except CodeHubError as e:
-        return back_to(HERE, problem=_problem(e), page=CHOOSE if choosing else ACCOUNT)
-    return RedirectResponse("/", 303) if choosing else back_to(HERE, done="passkey_add")
+        return back_to(HERE, problem=_problem(e), page=choosing[0] if choosing else ACCOUNT)
+    return RedirectResponse(choosing[1], 303) if choosing else back_to(HERE, done="passkey_add")
 
 
 @router.post("/do/account/rename-passkey")

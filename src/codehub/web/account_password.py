@@ -17,7 +17,7 @@ from codehub.errors import CodeHubError, PasswordRefusedError
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.web import account_passkeys
-from codehub.web.account_sections import CHOOSE, back_to, said_of
+from codehub.web.account_sections import CHOOSE, CHOOSING, back_to, said_of
 from codehub.web.forms import Posted, back, code_of
 from codehub.web.page_access import may
 from codehub.web.rendering import render
@@ -50,13 +50,13 @@ async def choose(request: Request, caller: Annotated[Principal, may(Action.USER_
 
 @router.post("/do/account/password")
 async def change(request: Request, caller: Annotated[Principal, may(Action.PASSWORD_CHANGE)], form: Posted) -> Response:
-    choosing = form.get("then") == "choose"
+    choosing = CHOOSING.get(form.get("then", ""))
     try:
         current = form.get("current_password") or None
         await services_of(request).passwords.change(caller, caller.name, form.get("password", ""), current)
     except CodeHubError as e:
-        return back(CHOOSE, problem=_code(e)) if choosing else back_to("password", problem=_code(e))
-    return RedirectResponse("/", 303) if choosing else back_to("password", done="password")
+        return back(choosing[0], problem=_code(e)) if choosing else back_to("password", problem=_code(e))
+    return RedirectResponse(choosing[1], 303) if choosing else back_to("password", done="password")
 
 
 @router.post("/do/account/remove-password")

@@ -15,6 +15,8 @@ from codehub.web.rendering import locale_for
 
 ACCOUNT = "/account"
 CHOOSE = "/account/way-in"  # the page that asks for a way in after the first link
+# Where forms are that choose a way in, by their `then`: the page that says what was refused, and where it goes on.
+CHOOSING = {"choose": (CHOOSE, "/"), "welcome": ("/welcome/way-in", "/welcome/workspace")}
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ from codehub.web import (
     dashboard,
     entry,
     frame,
+    first_steps,
     handover,
     health,
     join,
@@ -121,6 +122,7 @@ ROUTERS = (
     account_tokens.router,
     provider_login.router,  # before the dashboard's, as the next
     people.router,
+    first_steps.router,
     account.router,  # before the dashboard's, whose forms are `/do/{id}/{verb}`
     dashboard.router,
     learning.router,

@@ -93,12 +93,12 @@ async def make(request: Request, caller: Annotated[Principal, may(Action.CLASS_C
     if before := await sent.led_to("/classes"):
         return RedirectResponse(before, 303)
     try:
-        title = _title(form)
+        title = title_of(form)
         await spend_creation(request, caller, "class")
         made = await services_of(request).classes.create(caller, title)
     except CodeHubError as e:
         await sent.failed()
-        return back("/classes", problem=_code(e), title=form.get("title", "")[:LONGEST_TITLE])
+        return back("/classes", problem=problem_code(e), title=form.get("title", "")[:LONGEST_TITLE])
     await sent.leads_to(f"/classes/{made.id}")
     return back(f"/classes/{made.id}")
 
@@ -126,7 +126,7 @@ async def do(
     except CodeHubError as e:
         await sent.failed()
         typed = {name: form.get(name, "")[:LONGEST_TITLE] for name in TYPED}
-        return back(page, problem=_code(e), at=verb, **typed)
+        return back(page, problem=problem_code(e), at=verb, **typed)
     if verb == "delete":
         return back("/classes", done="deleted")
     if verb == "remove" and policy.is_self(caller, form.get("name", "")):
@@ -137,7 +137,7 @@ async def do(
 
 
 async def _rename(services: Services, caller: Principal, id_: str, form: Form) -> None:
-    await services.classes.change(caller, id_, title=_title(form))
+    await services.classes.change(caller, id_, title=title_of(form))
 
 
 def _archive(*, archived: bool) -> "Act":
@@ -214,14 +214,14 @@ SAID = {"archive", "rename", "add", "teacher", "remove", "person"}
 TYPED = ("title", "name", "display_name", "valid", "max_uses")  # what comes back when a form is refused
 
 
-def _title(form: Form) -> str:
+def title_of(form: Form) -> str:
     title = names.composed(form.get("title", "").strip())
     if not title or len(title) > LONGEST_TITLE or names.complaint(title):
         raise InvalidRequestError("a title needs 1 to 100 characters, all of which can be seen", field="title")
     return title
 
 
-def _code(error: CodeHubError) -> str:
+def problem_code(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
     fields = {"title": "NAME", "user": "NOBODY", "max_uses": "INVITATION_USES", "name": "USER_NAME"}

@@ -21,7 +21,7 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.waiting_room.model import LAB
-from codehub.web import dashboard_view, learning_view, once
+from codehub.web import dashboard_view, first_steps_view, home_rules, learning_view, once
 from codehub.web.forms import Form, Posted, back, code_of
 from codehub.web.page_access import may
 from codehub.web.player_line_view import PATIENCE_SECONDS
@@ -38,6 +38,7 @@ BUSY_SECONDS, PAUSE_SECONDS = 8.0, 0.25  # how long a request waits for the oper
 KEEP_AWAKE_FOR = timedelta(hours=1)  # by one click
 LOG_BYTES = 65536
 NAME_LENGTH = 100
+LONGEST_SECONDS = 8  # digits
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
@@ -51,9 +52,17 @@ async def show(request: Request, caller: Principal) -> Response:
     learner = learning_view.Reader(request, caller)
     is_new = not board.cards and not board.everybody
     going_on = None if board.everybody else await learner.going_on()
+    waits = not board.everybody and await _waits(services_of(request), caller)
+    first = home_rules.carry_on(
+        begun=bool(going_on and going_on.place),
+        planned=going_on is not None,
+        waits=waits,
+        mine=[] if board.everybody else [card.w for card in board.cards],
+    )
     return render(
         request,
         "dashboard.html",
+        first=first,
         caller=caller,
         board=board,
         sees_all=policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL),
@@ -67,8 +76,9 @@ async def show(request: Request, caller: Principal) -> Response:
         courses=await learner.offered() if is_new else [],
         today=learner.today.isoformat(),
         then="everybody" if board.everybody else "",
+        first_steps=None if board.everybody else await first_steps_view.reminder(request, caller),
         has_way_in=caller.session_id is None or await services_of(request).people.has_way_in(caller),
-        waits=not board.everybody and await _waits(services_of(request), caller),
+        waits=waits,
     )
 
 
@@ -119,13 +129,13 @@ async def create(
     if before := await sent.led_to("/"):  # where the workspace appears
         return RedirectResponse(before, 303)
     try:
-        new = NewWorkspace(_name(form), form.get("template", ""))
+        new = NewWorkspace(name_of(form), form.get("template", ""))
         await spend_creation(request, caller, "workspace")
         made = admitted(await services.workspaces.create(caller, new))
     except CodeHubError as e:
         await sent.failed()
         typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
-        return back("/", problem=_code(e), **typed)
+        return back("/", problem=problem_of(e), **typed)
     await sent.leads_to(f"/open/{made.id}")
     return RedirectResponse(f"/open/{made.id}", 303)
 
@@ -146,15 +156,15 @@ async def do(
     then = form.get("then", "")
     path = {"page": f"/workspaces/{id}", "frame": f"/open/{id}", "everybody": "/?everybody=1"}.get(then, "/")
     try:
-        await _retry_while_busy(services, lambda: act(services, caller, id, form))
+        await retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:
-        return back(path, at=id, problem=_code(e))
+        return back(path, at=id, problem=problem_of(e))
     if then == "open":
         return RedirectResponse(f"/open/{id}", 303)
     return back("/" if verb in {"delete", "purge"} and then == "page" else path, at=id, done=DONE.get(verb))
 
 
-async def _retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]]) -> None:
+async def retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]]) -> None:
     """Operations are not interrupted, so a click that comes during one waits for its end, within bounds."""
     deadline = services.clock.monotonic() + BUSY_SECONDS
     while True:
@@ -168,14 +178,14 @@ async def _retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]
             return
 
 
-def _code(error: CodeHubError) -> str:
+def problem_of(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
-    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY"}
+    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY", "standby_ttl_seconds": "SLEEP_TIME"}
     return fields.get(errors[0]["field"], code_of(error))
 
 
-def _name(form: Form) -> str:
+def name_of(form: Form) -> str:
     name = names.composed(" ".join(form.get("name", "").split()))
     if not 1 <= len(name) <= NAME_LENGTH or names.complaint(name):
         raise InvalidRequestError("1 to 100 characters", field="name")
@@ -185,7 +195,7 @@ def _name(form: Form) -> str:
 # --- what the forms do ----------------------------------------------------------------------------------------------
 
 Act = Callable[[Services, Principal, str, Form], Awaitable[Any]]
-DONE = {"delete": "deleted", "undelete": "undone", "rename": "renamed"}
+DONE = {"delete": "deleted", "undelete": "undone", "rename": "renamed", "sleep_after": "sleeps"}
 
 
 def _request(wanted: Desired) -> Act:
@@ -203,7 +213,15 @@ async def _keep_awake(services: Services, caller: Principal, id_: str, _form: Fo
 
 
 async def _rename(services: Services, caller: Principal, id_: str, form: Form) -> None:
-    await services.workspaces.change(caller, id_, Details(name=_name(form)))
+    await services.workspaces.change(caller, id_, Details(name=name_of(form)))
+
+
+async def _sleep_after(services: Services, caller: Principal, id_: str, form: Form) -> None:
+    """Empty: as its kind says."""
+    typed = form.get("seconds", "").strip()
+    if typed and not (typed.isascii() and typed.isdigit() and 0 < len(typed) <= LONGEST_SECONDS and int(typed)):
+        raise InvalidRequestError("a number of seconds", field="standby_ttl_seconds")
+    await services.workspaces.change(caller, id_, Details(standby_ttl_seconds=int(typed) if typed else None))
 
 
 async def _recover(services: Services, caller: Principal, id_: str, form: Form) -> Any:
@@ -248,6 +266,7 @@ VERBS: Mapping[str, tuple[Action, Act]] = {
     "archive": (Action.WORKSPACE_ARCHIVE, _request(Desired.ARCHIVED)),
     "keep_awake": (Action.WORKSPACE_KEEP_AWAKE, _keep_awake),
     "rename": (Action.WORKSPACE_CHANGE, _rename),
+    "sleep_after": (Action.WORKSPACE_CHANGE, _sleep_after),
     "recover": (Action.WORKSPACE_RECOVER, _recover),
     "delete": (Action.WORKSPACE_DELETE, _delete),
     "undelete": (Action.WORKSPACE_DELETE, _undelete),

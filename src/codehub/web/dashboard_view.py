@@ -17,8 +17,7 @@ from codehub.i18n.locales import Locale
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Relation, Resource
-from codehub.templates.model import Template
-from codehub.web import history_view, presentation
+from codehub.web import history_view, kinds_view, presentation
 from codehub.web.forms import NO_PLACE
 from codehub.web.rendering import locale_for
 from codehub.web.services import services_of
@@ -30,7 +29,6 @@ from codehub.workspaces.sharing import Share
 
 MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES, PAGE = 100, 30, 20, 48
 HISTORY_LINES, POINTS, SHARES = 40, 20, 200
-ABOUT = {"jupyterlab": "kind_jupyterlab", "code-server": "kind_code_server", "terminal": "kind_terminal"}
 BEGINNING = paging.place(None)
 RUNNING_LIMIT = RunningLimitError.code
 CURSOR = re.compile(r"[0-9]{1,17}\.[a-z0-9-]{1,63}")
@@ -68,15 +66,6 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Kind:
-    name: str
-    title: str
-    mark: str
-    available: bool
-    about: str | None  # a text's key; templates of the operator's speak by their title
-
-
-@dataclass(frozen=True)
 class Board:
     cards: Sequence[Card]
     shared: Sequence[Card]
@@ -100,6 +89,7 @@ class Detail:
     history: Sequence[history_view.Line]
     size: str | None
     seen: Seen | None  # None: cannot be said now
+    sleeps_after: Sequence[presentation.SleepChoice]
 
 
 class Reader:
@@ -180,7 +170,7 @@ class Reader:
             now=presentation.now_line(w, self.locale, self.now, position=position, trash_seconds=trash_seconds),
             next=presentation.next_line(w, self.locale, self.now, self.services.ttl_policies.sleeps_at(w)),
             bar=bar if badge is presentation.Badge.MOVING and bar[1] else None,
-            kind=template.title if template else w.template,
+            kind=template.title_in(self.locale.language) if template else w.template,
             mark=template.activity_profile if template else "plain",
             primary=presentation.primary(w),
             menu=tuple(verb for verb in presentation.menu(w) if self._may(VERBS[verb], w)),
@@ -216,18 +206,10 @@ class Reader:
         key = f"refused_{self._problem.lower()}"
         return self.locale.say(key if self.locale.knows(key) else "refused_other")
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[kinds_view.Kind]:
         """What can be made here first."""
-        kinds = [self._kind(template) for template in self.services.templates.all()]
-        order = list(ABOUT)
-        return sorted(
-            kinds, key=lambda k: (not k.available, order.index(k.name) if k.name in order else len(order), k.title)
-        )
-
-    def _kind(self, template: Template) -> Kind:
-        available = self.services.templates.unavailable(template.name) is None
-        about = ABOUT.get(template.name) if available else "kind_missing"
-        return Kind(template.name, template.title, template.activity_profile, available, about)
+        services = self.services
+        return kinds_view.kinds(services.templates, services.settings.runtime, self.locale, self.caller)
 
     def new_name(self, taken: Sequence[Card]) -> str:
         """A proposal, so that the person need not think of one."""
@@ -260,7 +242,14 @@ class Reader:
             history=history_view.lines(history, self.locale, self.now, called),
             size=None if w.disk_bytes is None else self.locale.size(w.disk_bytes),
             seen=await self._seen(w),
+            sleeps_after=self._sleep_choices(w),
         )
+
+    def _sleep_choices(self, w: Workspace) -> list[presentation.SleepChoice]:
+        services = self.services
+        most = policy.allowance(self.caller, services.settings.limits.max_standby_seconds) or 0
+        usual = services.ttl_policies.of_template(w.template).standby_seconds
+        return presentation.sleep_choices(w.standby_ttl_seconds, usual, most, self.locale)
 
     async def _seen(self, w: Workspace) -> Seen | None:
         """Only a help to understand: the page is there without it."""

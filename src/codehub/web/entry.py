@@ -15,8 +15,8 @@ from codehub.http.access import names, require_login, spend_change
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Relation
+from codehub.web import dashboard, forms, handover
 from codehub.web import entry_pages as pages
-from codehub.web import forms, handover
 from codehub.web.handover import begin_url, go, host_of, logged_in, own_workspace, pass_holder, safe_next, safe_return
 from codehub.web.services import services_of
 from codehub.workspaces import authorize
@@ -30,7 +30,9 @@ ACTIONS = {
     "restore": Action.WORKSPACE_START,
     "recover": Action.WORKSPACE_RECOVER,
     "stop": Action.WORKSPACE_SLEEP,
+    "cancel": Action.WORKSPACE_SLEEP,  # of a start that is under way: it sleeps as soon as it can
 }
+LOG_BYTES, LOG_LINES = 4096, 15  # of what an IDE said that did not start
 MOVING = {Operation.STARTING, Operation.RESTORING, Operation.PROVISIONING, Operation.STOPPING, Operation.ARCHIVING}
 
 
@@ -102,7 +104,8 @@ async def show(request: Request, id_: str, principal: Principal) -> Response:
         return await _over_limit(request, visit, outcome)
     w, may = outcome, policy.allows(principal, Action.WORKSPACE_START, visit.resource)
     if w.phase is Phase.ERROR:
-        return pages.went_wrong(request, w, home_url=home_url, mine=may)
+        log = await _last_words(request, w) if may else ""
+        return pages.went_wrong(request, w, home_url=home_url, mine=may, log=log)
     swap = await services.workspaces.swap_of(id_) if w.desired_state is not Desired.RUNNING else None
     if swap is None and w.desired_state is not Desired.RUNNING and w.operation not in MOVING:
         if w.phase is Phase.ARCHIVED:
@@ -112,7 +115,26 @@ async def show(request: Request, id_: str, principal: Principal) -> Response:
     usual = await services.access.usual_seconds(id_)
     position = await services.workspaces.start_position(w)
     now = services.clock.now()
-    return pages.waking(request, w, now=now, usual_seconds=usual, position=position, home_url=home_url, swap=swap)
+    may_stop = policy.allows(principal, Action.WORKSPACE_SLEEP, visit.resource) and swap is None
+    return pages.waking(
+        request,
+        w,
+        now=now,
+        usual_seconds=usual,
+        position=position,
+        home_url=home_url,
+        swap=swap,
+        may_stop=may_stop,
+    )
+
+
+async def _last_words(request: Request, w: Workspace) -> str:
+    """The end of its log. Only a help: the page is there without it."""
+    try:
+        pieces = [piece async for piece in services_of(request).runtime.logs(w.id, tail_bytes=LOG_BYTES)]
+    except (CodeHubError, OSError):
+        return ""
+    return "\n".join(b"".join(pieces).decode("utf-8", "replace").splitlines()[-LOG_LINES:])
 
 
 @router.post("/_codehub/understood/{id}", dependencies=[names(Action.WORKSPACE_ENTER)])
@@ -138,6 +160,7 @@ async def status(request: Request, id: str) -> dict[str, Any]:  # noqa: A002
         "desired_state": w.desired_state,
         "swapping": swap is not None,
         "progress": w.progress,
+        "failures": w.failures,
         "error": (w.error_info or {}).get("reason"),
         "ready": w.phase is Phase.RUNNING and w.operation is not Operation.STOPPING,
         "position": await services.workspaces.start_position(w),
@@ -156,11 +179,13 @@ async def act(request: Request, id: str) -> Response:  # noqa: A002
         raise InvalidRequestError(f"must be one of {', '.join(ACTIONS)}", field="action")
     back = go(safe_return(next_, id))
     if not policy.allows(principal, ACTIONS[action], visit.resource):
-        if action == "stop":
+        if action in {"stop", "cancel"}:
             return back
         outcome: Any = await services.access.wake(principal, visit, asked=True)
         return await _over_limit(request, visit, outcome) if isinstance(outcome, Refused) else back
     await spend_change(request, principal)
+    if action == "cancel":
+        return await _cancel(request, principal, id)
     try:
         if action == "recover":
             outcome = await services.workspaces.recover(principal, id)
@@ -172,6 +197,23 @@ async def act(request: Request, id: str) -> Response:  # noqa: A002
             raise
         return back  # that page says how it stands
     return await _over_limit(request, visit, outcome) if isinstance(outcome, Refused) else back
+
+
+async def _cancel(request: Request, principal: Principal, id_: str) -> Response:
+    """To a page that does not wake it again, and says how it stands."""
+    services = services_of(request)
+    try:
+        await dashboard.retry_while_busy(services, lambda: services.workspaces.request(principal, id_, Desired.STANDBY))
+    except CodeHubError as e:
+        if e.status >= 500:
+            raise
+    return go(f"/_codehub/cancelled/{id_}")
+
+
+@router.get("/_codehub/cancelled/{id}", dependencies=[names(Action.WORKSPACE_ENTER)])
+async def cancelled(request: Request, id: str) -> Response:  # noqa: A002
+    w = (await services_of(request).access.visit(await _visitor(request, id), id)).workspace
+    return pages.cancelled(request, w, home_url=_home(request))
 
 
 async def _over_limit(request: Request, visit: Visit, refused: Refused) -> Response:

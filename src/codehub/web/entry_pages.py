@@ -17,7 +17,7 @@ from codehub.web.rendering import locale_for, render
 from codehub.web.services import services_of
 from codehub.web.waiting_tickets import WaitTickets
 from codehub.workspaces.admission import OwnLimit, Refused
-from codehub.workspaces.model import Operation, Phase, Workspace
+from codehub.workspaces.model import Desired, Operation, Phase, Workspace
 from codehub.workspaces.swaps import Swap
 
 RELOAD_SECONDS = 2  # without JavaScript
@@ -34,6 +34,7 @@ def waking(
     position: int | None,
     home_url: str,
     swap: Swap | None = None,
+    may_stop: bool = False,
 ) -> Response:
     """It is on its way, or falls asleep and is woken right after; the page enters by itself.
 
@@ -57,6 +58,7 @@ def waking(
         slow_after=slow_after,
         position=position,
         swap=swap,
+        may_stop=may_stop,
         done_mb=done // MB,
         total_mb=total // MB,
         reload_seconds=RELOAD_SECONDS,
@@ -87,11 +89,25 @@ def _ask(request: Request, w: Workspace, home_url: str, **what: Any) -> Response
     return render(request, "entry_ask.html", 502, home_url=home_url, w=w, here=_here(request), **what)
 
 
-def went_wrong(request: Request, w: Workspace, *, home_url: str, mine: bool = True) -> Response:
+def cancelled(request: Request, w: Workspace, *, home_url: str) -> Response:
+    """A start was called off. What was under way is not interrupted, so it may run all the same, until it sleeps."""
+    asleep = w.desired_state is not Desired.RUNNING
+    return render(request, "entry_cancelled.html", home_url=home_url, w=w, asleep=asleep)
+
+
+def went_wrong(request: Request, w: Workspace, *, home_url: str, mine: bool = True, log: str = "") -> Response:
     """Going on with less than there was is decided on the dashboard, where nothing of the workspace's can click."""
     trouble = presentation.trouble(w, locale_for(request))
     return render(
-        request, "entry_wrong.html", 502, home_url=home_url, w=w, trouble=trouble, mine=mine, here=_here(request)
+        request,
+        "entry_wrong.html",
+        502,
+        home_url=home_url,
+        w=w,
+        trouble=trouble,
+        mine=mine,
+        log=log,
+        here=_here(request),
     )
 
 

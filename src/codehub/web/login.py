@@ -15,7 +15,7 @@ from codehub.errors import UnauthenticatedError
 from codehub.http.access import base_url, names, origin_of, set_cookie, visitor
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.web import handover
+from codehub.web import first_steps_rules, handover
 from codehub.web.account_sections import CHOOSE
 from codehub.web.forms import Posted
 from codehub.web.rendering import render
@@ -48,13 +48,17 @@ async def log_in(request: Request, secret: str, caller: Visitor, form: Posted) -
     if session_of(caller) != form.get("instead_of", "") and (page := await _ask(request, secret, caller, 409)):
         return page
     name = await services.people.owner_of_link(secret)
+    begins = name is not None and await services.first_steps.begin_with(name)
     try:
         cookie = await services.people.log_in(secret, browser_of(request, caller))
     except UnauthenticatedError:
         return await _over(request, secret, caller)
     set_cookie(request, cookie)
-    if name and handover.NEXT_COOKIE not in request.cookies and await services.people.should_choose(name):
-        return RedirectResponse(CHOOSE, 303)
+    if name and handover.NEXT_COOKIE not in request.cookies:
+        if begins:
+            return RedirectResponse(first_steps_rules.PAGE, 303)
+        if await services.people.should_choose(name):
+            return RedirectResponse(CHOOSE, 303)
     return handover.after_login(request)
 
 

@@ -55,6 +55,6 @@ async def description(request: Request) -> Response:
 
 
 @router.get("/docs", dependencies=[Depends(NeedsLoginUnlessLocal(Action.DOCS_READ))])
-async def documentation(request: Request) -> Response:
+async def documentation(request: Request, caller: Visitor) -> Response:
     base_url = access.base_url(request)
-    return render(request, "docs.html", api=request.app.openapi(), base_url=base_url)
+    return render(request, "docs.html", caller=caller, api=request.app.openapi(), base_url=base_url)

@@ -222,3 +222,25 @@ def menu(w: Workspace) -> tuple[str, ...]:
 def has_files(w: Workspace) -> bool:
     """Is there something to download?"""
     return w.phase in {Phase.RUNNING, Phase.STANDBY, Phase.ARCHIVED}
+
+
+# --- when it sleeps -------------------------------------------------------------------------------------------------
+
+SLEEP_CHOICES = (300, 600, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600)  # seconds that a page offers
+
+
+@dataclass(frozen=True)
+class SleepChoice:
+    value: str  # seconds; empty: as its kind says
+    text: str
+    chosen: bool
+
+
+def sleep_choices(own: int | None, usual: int, most: int, locale: Locale) -> list[SleepChoice]:
+    """After how long without activity it may be let sleep. `most`: the operator's bound; 0: there is none."""
+    seconds = {choice for choice in SLEEP_CHOICES if not most or choice <= most}
+    seconds |= {own} if own else set()  # what is set now is shown, whoever set it
+    default = locale.say("sleep_usual", time=locale.length(usual)) if usual else locale.say("sleep_usual_never")
+    choices = [SleepChoice("", default, own is None)]
+    choices += [SleepChoice(str(n), locale.length(n), own == n) for n in sorted(seconds)]
+    return [*choices, SleepChoice("0", locale.say("sleep_never"), chosen=True)] if own == 0 else choices

@@ -13,6 +13,7 @@ from codehub.assignments.hands import Hands
 from codehub.assignments.service import Assignments
 from codehub.audit.service import AuditLog
 from codehub.auth.credentials import Credentials
+from codehub.auth.first_steps import FirstSteps
 from codehub.auth.logins import Logins
 from codehub.auth.passwords import Passwords
 from codehub.auth.profiles import Profiles
@@ -68,6 +69,7 @@ class Services:
     passwords: Passwords
     people: People
     profiles: Profiles
+    first_steps: FirstSteps
     removal: Removal
     classes: Classes
     openid: OpenId

@@ -7,6 +7,7 @@ import redis.asyncio
 from codehub.assignments import giving
 from codehub.assignments import leaving as asking
 from codehub.auth.credentials import Credentials
+from codehub.auth.first_steps import FirstSteps
 from codehub.auth.hashing import Hashing
 from codehub.auth.logins import Logins
 from codehub.auth.model import WorkingWays
@@ -56,6 +57,7 @@ class PeopleServices:
     importing: Importing
     sheets: Sheets
     profiles: Profiles
+    first_steps: FirstSteps
     openid: OpenId
     passkeys: Passkeys
     removal: Removal
@@ -84,6 +86,7 @@ def build(
         people=people,
         removal=Removal(database, clock, credentials, Consequences(REMOVING, FORGETTING)),
         profiles=Profiles(database, clock, credentials),
+        first_steps=FirstSteps(database, clock),
         classes=classes,
         openid=openid.build(settings.openid, database, client, clock, key, (credentials, logins, classes)),
         invitations=Invitations(database, clock, settings.limits, classes),

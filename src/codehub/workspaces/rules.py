@@ -433,6 +433,11 @@ def delete_verdict(w: Workspace) -> Verdict:
     return IN_PROGRESS
 
 
+def is_standby_allowed(seconds: int | None, most: int) -> bool:
+    """May a workspace be let sleep after so long without activity? None: as its template says; 0: never."""
+    return seconds is None or 0 < seconds <= most
+
+
 def is_asleep(w: Workspace) -> bool:
     """Would coming to it wake it? While something is under way, or it is asked to run already, there is no need."""
     return w.phase is Phase.STANDBY and w.operation is Operation.NONE and w.desired_state is not Desired.RUNNING

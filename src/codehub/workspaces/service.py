@@ -215,6 +215,7 @@ class Workspaces:
         decision = policy_rules.require(caller, Action.WORKSPACE_CREATE_FOR if for_other else Action.WORKSPACE_CREATE)
         self._templates.require(new.template)
         _check_name(new.name)
+        self._check_standby(caller, new.standby_ttl_seconds)
         id_, now, owner = ids.new(), self._clock.now(), new.owner or caller.name
         by = authorize.desired_by(caller, decision)
         if for_other and (not ids.is_label(owner) or await c.fetchval(sql.owner_is_active, owner) is None):
@@ -343,6 +344,8 @@ class Workspaces:
 
         name = None if isinstance(details.name, Unset) else details.name
         _check_name(name or "")
+        if not isinstance(details.standby_ttl_seconds, Unset):
+            self._check_standby(caller, details.standby_ttl_seconds)
         async with self._database.transaction() as c:
             for action in details.actions:
                 await self._lock(c, caller, id_, action)
@@ -354,6 +357,12 @@ class Workspaces:
             )
         assert changed  # noqa: S101 (the row is locked)
         return changed
+
+    def _check_standby(self, caller: Principal, seconds: int | None) -> None:
+        """One's own sleep time, within the operator's bound."""
+        most = policy_rules.allowance(caller, self._limits.max_standby_seconds)
+        if most and not rules.is_standby_allowed(seconds, most):
+            raise InvalidRequestError(f"from 1 to {most} seconds", field="standby_ttl_seconds")
 
     async def delete(self, caller: Principal, id_: str, *, purge: bool) -> Workspace:
         """Into the trash, from which it can come back; with `purge`, gone."""

@@ -39,6 +39,7 @@ function tick({ phase, operation }) {
 function show(status) {
   const resting = status.operation === "NONE" && status.desired_state !== "RUNNING" && !status.swapping;
   const over = status.phase === "ERROR" || status.phase === "DELETED";
+  if (leaving) return undefined;
   // It has fallen asleep: coming to this page again is what wakes it. Or the place that it waited for did not come.
   if (status.ready || over || (resting && (say.falling || say.swapping))) return enter();
   tick(status);
@@ -49,7 +50,8 @@ function show(status) {
   put("position", status.position == null ? "" : behind);
   const copying = status.operation === "RESTORING" || status.operation === "ARCHIVING"; // as long as there are files
   const slow = seconds() > Number(say.slowAfter) && !copying;
-  note(resting ? say.sayPaused : slow ? say.saySlow : "");
+  const again = status.failures > 1 ? fill(say.sayAgain, { n: status.failures }) : status.failures ? say.sayAgainOnce : "";
+  note(resting ? say.sayPaused : again || (slow ? say.saySlow : ""));
 }
 
 function note(text) {
@@ -77,6 +79,8 @@ async function look() {
   if (!leaving) setTimeout(look, Math.min(EVERY * 1.6 ** failures, 10_000));
 }
 
+// Called off: the page that follows says how it stands, and must not be overtaken by the IDE.
+document.getElementById("cancel")?.addEventListener("submit", () => { leaving = true; });
 setInterval(() => put("so-far", fill(say.saySoFar, { n: seconds() })), 250);
 setTimeout(look, EVERY);
 // Coming back by the back button shows the page as it was left: ask anew.
