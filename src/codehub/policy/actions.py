@@ -38,6 +38,7 @@ class Action(StrEnum):
     WORKSPACE_CREATE_FOR = "workspace.create-for"
     WORKSPACE_LIST = "workspace.list"
     WORKSPACE_LIST_ALL = "workspace.list-all"
+    WORKSPACE_BULK = "workspace.bulk"
     EVENTS_FOLLOW = "events.follow"
     EVENTS_FOLLOW_ALL = "events.follow-all"
     TEMPLATE_LIST = "template.list"
@@ -208,6 +209,7 @@ TABLE: Mapping[Action, Rule] = {
     A.WORKSPACE_CREATE_FOR: _platform("make a workspace for another person", WRITE),
     A.WORKSPACE_LIST: _platform("list their own workspaces, and those shared with them", READ, R.PERSON),
     A.WORKSPACE_LIST_ALL: _platform("list all users' workspaces", READ),
+    A.WORKSPACE_BULK: _platform("ask something of many workspaces at once", WRITE),
     A.EVENTS_FOLLOW: _platform("follow what changes of theirs", READ, R.PERSON),
     A.EVENTS_FOLLOW_ALL: _platform("follow what changes of all users'", READ),
     A.TEMPLATE_LIST: _platform("see what workspaces can be made from", READ, R.PERSON),

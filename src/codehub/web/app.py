@@ -42,6 +42,7 @@ from codehub.web import (
     classes,
     dashboard,
     entry,
+    everybodys,
     handover,
     health,
     join,
@@ -112,6 +113,7 @@ ROUTERS = (
     provider_login.router,  # before the dashboard's, as the next
     people.router,
     account.router,  # before the dashboard's, whose forms are `/do/{id}/{verb}`
+    everybodys.router,
     dashboard.router,
     learning.router,
     player.router,

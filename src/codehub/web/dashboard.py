@@ -46,29 +46,31 @@ NAME_LENGTH = 100
 async def show(request: Request, caller: Principal) -> Response:
     """`/`, for a user who is logged in; `pages` calls it."""
     query = request.query_params
+    sees_all = policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL)
+    if sees_all and "everybody" in query:  # where it was once
+        return RedirectResponse("/workspaces", 303)
     reader = dashboard_view.Reader(request, caller)
-    board = await reader.board(everybody="everybody" in query, cursor=query.get("cursor"))
+    board = await reader.board()
     learner = learning_view.Reader(request, caller)
-    is_new = not board.cards and not board.everybody
-    going_on = None if board.everybody else await learner.going_on()
+    going_on = await learner.going_on()
     return render(
         request,
         "dashboard.html",
         caller=caller,
         board=board,
-        sees_all=policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL),
+        sees_all=sees_all,
         runs_lines=policy_rules.allows(caller, Action.EVENT_CREATE),
         kinds=reader.kinds(),
         name=query.get("name") or reader.new_name(board.cards),
         chosen=query.get("template"),
         once=once.number(),
         going_on=going_on,
-        of_classes=[] if board.everybody else await learner.of_classes(going_on),
-        courses=await learner.offered() if is_new else [],
+        of_classes=await learner.of_classes(going_on),
+        courses=[] if board.cards else await learner.offered(),
         today=learner.today.isoformat(),
-        then="everybody" if board.everybody else "",
+        then="",
         has_way_in=caller.session_id is None or await services_of(request).people.has_way_in(caller),
-        waits=not board.everybody and await _waits(services_of(request), caller),
+        waits=await _waits(services_of(request), caller),
     )
 
 
@@ -144,7 +146,7 @@ async def do(
     policy_rules.require_scope(caller, action)
     services = services_of(request)
     then = form.get("then", "")
-    path = {"page": f"/workspaces/{id}", "everybody": "/?everybody=1"}.get(then, "/")
+    path = f"/workspaces/{id}" if then == "page" else "/"
     try:
         await _retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:

@@ -3,7 +3,6 @@
 Reads through the services and words it with `presentation`; `dashboard` hands the result to the templates.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,12 +27,11 @@ from codehub.workspaces.model import Desired, RestorePoint, Workspace
 from codehub.workspaces.service import Filters
 from codehub.workspaces.sharing import Share
 
-MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES, PAGE = 100, 30, 20, 48
+MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES = 100, 30, 20
 HISTORY_LINES, POINTS, SHARES = 40, 20, 200
 ABOUT = {"jupyterlab": "kind_jupyterlab", "code-server": "kind_code_server", "terminal": "kind_terminal"}
 BEGINNING = paging.place(None)
 RUNNING_LIMIT = RunningLimitError.code
-CURSOR = re.compile(r"[0-9]{1,17}\.[a-z0-9-]{1,63}")
 
 
 VERBS = {  # of a card's menu
@@ -84,8 +82,6 @@ class Board:
     undo: Card | None  # what was just deleted
     problem: str | None  # what was refused, when it is about none of the cards
     waits: bool  # for want of a place
-    everybody: bool
-    cursor: str | None
 
 
 @dataclass(frozen=True)
@@ -114,32 +110,22 @@ class Reader:
         self._problem = request.query_params.get("problem")
         self._done = request.query_params.get("done")
 
-    async def board(self, *, everybody: bool, cursor: str | None) -> Board:
-        everybody = everybody and policy.allows(self.caller, Action.WORKSPACE_LIST_ALL)
-        found = await self._workspaces(everybody=everybody, cursor=cursor)
-        limit = PAGE if everybody else MINE_AT_MOST
-        more = paging.at(found[limit - 1].created_at, found[limit - 1].id) if len(found) > limit else None
-        cards = [await self._placed(w) for w in found[:limit]]
-        cards = cards if everybody else self._with_swaps(cards)
+    async def board(self) -> Board:
+        found = await self.services.workspaces.page(
+            self.caller, Filters(self.caller.name), after=BEGINNING, limit=MINE_AT_MOST
+        )
+        cards = self._with_swaps([await self._placed(w) for w in found])
         guest = await self.services.sharing.shared_with(self.caller, after=BEGINNING, limit=MINE_AT_MOST)
-        shared = [] if everybody else [self.card(w) for w in guest]
-        trash = [] if everybody else await self._trash()
-        cards, shared = await self._called(cards), await self._called(shared)
+        trash = await self._trash()
+        cards, shared = await self._called(cards), await self._called([self.card(w) for w in guest])
         undo = next((card for card in trash if card.w.id == self._at and self._done == "deleted"), None)
         said = any(card.problem for card in (*cards, *shared, *trash))
-        return Board(
-            cards, shared, trash, undo, None if said else self.problem(), self.waits and not said, everybody, more
-        )
+        return Board(cards, shared, trash, undo, None if said else self.problem(), self.waits and not said)
 
     async def _called(self, cards: Sequence[Card]) -> list[Card]:
         """Other people's by what they are called."""
         called = await self.services.people.called({card.owner for card in cards if card.owner})
         return [replace(card, owner=called[card.owner]) if card.owner else card for card in cards]
-
-    async def _workspaces(self, *, everybody: bool, cursor: str | None) -> list[Workspace]:
-        owner, limit = (None, PAGE) if everybody else (self.caller.name, MINE_AT_MOST)
-        after = paging.place(cursor) if everybody and cursor and CURSOR.fullmatch(cursor) else BEGINNING
-        return await self.services.workspaces.page(self.caller, Filters(owner), after=after, limit=limit + 1)
 
     async def _trash(self) -> list[Card]:
         """Newest first, without what cannot come back."""

@@ -47,6 +47,8 @@ from codehub.templates.loader import Templates
 from codehub.waiting_room.events import Events
 from codehub.waiting_room.service import WaitingRoom
 from codehub.waiting_room.stream import WaitingStreams
+from codehub.workspaces.bulk import BulkActions
+from codehub.workspaces.finding import AllWorkspaces
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -78,6 +80,8 @@ class Services:
     templates: Templates
     runtime: Runtime
     workspaces: Workspaces
+    all_workspaces: AllWorkspaces
+    bulk: BulkActions
     hub: Hub
     origins: Origins
     passes: Passes

@@ -30,6 +30,8 @@ from codehub.templates.loader import Templates
 from codehub.web.services import Services
 from codehub.wiring import learning, people, waiting_room
 from codehub.workspaces import changes
+from codehub.workspaces.bulk import BulkActions
+from codehub.workspaces.finding import AllWorkspaces
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -79,6 +81,8 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
             workspaces=workspaces,
+            all_workspaces=AllWorkspaces(database),
+            bulk=BulkActions(database, clock),
             hub=hub,
             origins=where,
             passes=passes,

@@ -36,10 +36,14 @@ from codehub.templates.loader import Templates
 from codehub.waiting_room import pump as waiting_room
 from codehub.waiting_room import store as waiting_store
 from codehub.waiting_room.ending import Endings
+from codehub.waiting_room.lab import Lab
 from codehub.waiting_room.line import Line
 from codehub.waiting_room.pump import Pump
-from codehub.workspaces import swaps
+from codehub.waiting_room.tokens import Tokens
+from codehub.workspaces import bulk, swaps
+from codehub.workspaces.bulk import BulkLoop
 from codehub.workspaces.download_server import Downloads
+from codehub.workspaces.service import Workspaces
 from codehub.workspaces.swaps import Swaps
 from codehub.workspaces.ttl_policy import TtlPolicies
 
@@ -89,6 +93,7 @@ class Coordinator:
             practice.loop(),
             self._pump(lease).loop(),
             Swaps(lease, self._clock).loop(),
+            self._bulk(lease).loop(),
         ]
         self._driver = Driver(loops, self._clock)
         downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)
@@ -116,6 +121,12 @@ class Coordinator:
             lease, self._runtime, self._templates, self._clock, settings.practice, settings.runtime, self.practice
         )
 
+    def _bulk(self, lease: Lease) -> BulkLoop:
+        key, limits = self._settings.auth.secret_key, self._settings.limits
+        assert key  # noqa: S101 (checked by `run`)
+        lab = Lab(self._clock, Tokens(key))
+        return BulkLoop(lease, Workspaces(lease.database, self._clock, limits, self._templates, lab), self._clock)
+
     def _pump(self, lease: Lease) -> Pump:
         settings, endings = self._settings, Endings(lease.database, self._clock, sessions.running)
         return Pump(lease.database, self._clock, settings.queue, settings.limits, self._line, endings)
@@ -135,6 +146,7 @@ class Coordinator:
             self._driver.nudge("controller")
             self._driver.nudge("trash")
             self._driver.nudge(swaps.NAME)
+            self._driver.nudge(bulk.NAME)
             self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place
 
     def practice(self) -> None:
