@@ -31,7 +31,7 @@ async def many(services: Services) -> Database:
 
 async def plan_of(database: Database, statement: str, args: list[object]) -> str:
     async with database.connection() as c:
-        return "\n".join(record[0] for record in await c.fetch(f"EXPLAIN {statement}", *args))
+        return "\n".join(record["QUERY PLAN"] for record in await c.fetch(f"EXPLAIN {statement}", *args))
 
 
 @pytest.mark.parametrize("sort", list(Sort))

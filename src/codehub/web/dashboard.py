@@ -21,7 +21,7 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.waiting_room.model import LAB
-from codehub.web import dashboard_view, learning_view, once
+from codehub.web import dashboard_view, history_view, learning_view, once
 from codehub.web.forms import Form, Posted, back, code_of
 from codehub.web.page_access import may
 from codehub.web.player_line_view import PATIENCE_SECONDS
@@ -30,7 +30,7 @@ from codehub.web.services import Services, services_of
 from codehub.workspaces import rules
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import OperationInProgressError
-from codehub.workspaces.model import Desired
+from codehub.workspaces.model import Desired, Phase
 from codehub.workspaces.service import Details, NewWorkspace
 
 router = APIRouter(include_in_schema=False)
@@ -96,6 +96,9 @@ async def show_one(request: Request, caller: Annotated[Principal, may(Action.WOR
         detail=detail,
         now=reader.now,
         problem=reader.problem(),
+        kinds=list(history_view.Kind),
+        at_sharing=request.query_params.get("at") == "sharing",
+        who=request.query_params.get("who", "")[:63],
         done=request.query_params.get("done"),
         then="page",
     )
@@ -150,6 +153,8 @@ async def do(
     try:
         await _retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:
+        if verb == "share" and then == "page":  # said beside the field, with what was typed
+            return back(path, at="sharing", problem=_code(e), who=form.get("user", "")[:63])
         return back(path, at=id, problem=_code(e))
     if then == "open":
         return RedirectResponse(f"/w/{id}/", 303)
@@ -173,7 +178,7 @@ async def _retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]
 def _code(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
-    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY"}
+    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY", "restore_sure": "RESTORE_SURE"}
     return fields.get(errors[0]["field"], code_of(error))
 
 
@@ -220,6 +225,10 @@ async def _purge(services: Services, caller: Principal, id_: str, form: Form) ->
 
 
 async def _restore(services: Services, caller: Principal, id_: str, form: Form) -> Any:
+    """It ends what runs, and whoever is at work in it: so it asks."""
+    w = await services.workspaces.get(caller, id_, Action.WORKSPACE_RESTORE)
+    if w.phase is Phase.RUNNING and form.get("sure") != "yes":
+        raise InvalidRequestError("say that you are sure", field="restore_sure")
     return await services.workspaces.restore(caller, id_, form.get("archive_key", ""))
 
 

@@ -28,9 +28,10 @@ from codehub.workspaces.service import Filters
 from codehub.workspaces.sharing import Share
 
 MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES = 100, 30, 20
-HISTORY_LINES, POINTS, SHARES = 40, 20, 200
+HISTORY_LINES, STRETCHES, POINTS, SHARES = 40, 200, 20, 200
 ABOUT = {"jupyterlab": "kind_jupyterlab", "code-server": "kind_code_server", "terminal": "kind_terminal"}
 BEGINNING = paging.place(None)
+LONGEST_NUMBER = 18
 RUNNING_LIMIT = RunningLimitError.code
 
 
@@ -94,6 +95,9 @@ class Detail:
     called: Mapping[str, str]  # its owner and those it is shared with, as people read it
     points: Sequence[RestorePoint]
     history: Sequence[history_view.Line]
+    strip: history_view.Strip | None
+    kind: history_view.Kind | None  # of the lines that are shown
+    older: int | None  # where the next page of it begins
     size: str | None
     seen: Seen | None  # None: cannot be said now
 
@@ -109,6 +113,9 @@ class Reader:
         self._at = request.query_params.get("at")
         self._problem = request.query_params.get("problem")
         self._done = request.query_params.get("done")
+        kind, before = request.query_params.get("kind"), request.query_params.get("before", "")
+        self._only = history_view.Kind(kind) if kind in set(history_view.Kind) else None
+        self._before = int(before) if before.isascii() and before.isdecimal() and len(before) < LONGEST_NUMBER else None
 
     async def board(self) -> Board:
         found = await self.services.workspaces.page(
@@ -232,7 +239,11 @@ class Reader:
             if may_change
             else []
         )
-        history = await services.workspaces.history(caller, w, before=2**62, limit=HISTORY_LINES)
+        codes, before = history_view.codes_of(self._only), self._before or 2**62
+        found = await services.workspaces.history(caller, w, before=before, limit=HISTORY_LINES + 1, codes=codes)
+        history = found[:HISTORY_LINES]
+        seen = await services.workspaces.history(caller, w, before=2**62, limit=STRETCHES, codes=history_view.SEEN)
+        strip = history_view.strip(seen, self.locale, self.now)
         wrong = presentation.badge(w) is presentation.Badge.WRONG
         shares = await services.sharing.shares(caller, w, after="", limit=SHARES) if may_change else []
         named = {w.owner, *(share.user_name for share in shares), *history_view.named(history)}
@@ -243,7 +254,10 @@ class Reader:
             shares=shares,
             called=called,
             points=points,
-            history=history_view.lines(history, self.locale, self.now, called),
+            history=history_view.lines(history, self.locale, self.now, called, strip),
+            strip=strip,
+            kind=self._only,
+            older=history[-1].id if len(found) > HISTORY_LINES else None,
             size=None if w.disk_bytes is None else self.locale.size(w.disk_bytes),
             seen=await self._seen(w),
         )

@@ -141,7 +141,9 @@ VALUES ($1, $2, codehub_actor_id($3), $4, codehub_data_with_ids($5), $6, $7, $8)
 -- name: page_history
 SELECT id, workspace_id, at, codehub_actor_name(actor) AS actor, code, codehub_data_with_names(data) AS data,
        from_state, to_state, took_seconds
-FROM workspace_history WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
+FROM workspace_history
+WHERE workspace_id = $1 AND id < $2 AND ($4::text[] IS NULL OR code = ANY ($4))
+ORDER BY id DESC LIMIT $3;
 
 -- name: due_to_run
 -- What is under way, and what is to run. Apart from the rest: thousands that are to be stored away are in no one's way.
