@@ -108,6 +108,7 @@ class Action(StrEnum):
     EVENT_CREATE = "event.create"
     EVENT_LIST = "event.list"
     AUDIT_READ = "audit.read"
+    SETTINGS_READ = "settings.read"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
     DOCS_READ = "docs.read"
@@ -279,6 +280,7 @@ TABLE: Mapping[Action, Rule] = {
     A.EVENT_CREATE: _platform("make an event that people wait for", WRITE, R.STAFF),
     A.EVENT_LIST: _platform("list the events that people wait for", READ, R.PERSON),
     A.AUDIT_READ: _platform("read the audit log", READ),
+    A.SETTINGS_READ: _platform("see the settings in force, the limits and the files of templates", READ),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
     A.METRICS_READ: _platform("read the metrics", READ),
     A.DOCS_READ: _platform("read the API's documentation", READ, R.PERSON),

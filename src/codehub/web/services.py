@@ -43,6 +43,7 @@ from codehub.sessions.practice import Practice
 from codehub.sessions.runs import Runs
 from codehub.sessions.service import Sessions
 from codehub.settings import Settings
+from codehub.settings.overview import Source
 from codehub.templates.loader import Templates
 from codehub.waiting_room.events import Events
 from codehub.waiting_room.service import WaitingRoom
@@ -57,6 +58,7 @@ from codehub.workspaces.ttl_policy import TtlPolicies
 @dataclass(frozen=True)
 class Services:
     settings: Settings
+    setting_sources: Mapping[str, Source]
     clock: Clock
     database: Database
     redis: redis.asyncio.Redis

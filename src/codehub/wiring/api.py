@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from codehub.activity.service import Activity
 from codehub.assignments import teaching
@@ -25,7 +26,7 @@ from codehub.runtimes.process import ProcessRuntime
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice_results import PracticeResults
 from codehub.sessions.practice_store import DONE_CHANNEL as PRACTICE_CHANNEL
-from codehub.settings import Settings
+from codehub.settings import Settings, sources
 from codehub.templates.loader import Templates
 from codehub.web.services import Services
 from codehub.wiring import learning, people, waiting_room
@@ -76,13 +77,11 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             open_streams=open_streams,
             **vars(school),
             overview=Overview(database, school.classes, workspaces, waiting.room),
-            audit=AuditLog(database),
+            **_for_admins(database, clock),
             templates=templates,
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
             workspaces=workspaces,
-            all_workspaces=AllWorkspaces(database),
-            bulk=BulkActions(database, clock),
             hub=hub,
             origins=where,
             passes=passes,
@@ -108,6 +107,15 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         for opened in (school.openid, waiting.line, client):
             await opened.aclose()
         await database.close()
+
+
+def _for_admins(database: Database, clock: Clock) -> dict[str, Any]:
+    return {
+        "audit": AuditLog(database),
+        "all_workspaces": AllWorkspaces(database),
+        "bulk": BulkActions(database, clock),
+        "setting_sources": sources(),
+    }
 
 
 def _required(settings: Settings) -> tuple[str, str, str]:

@@ -154,6 +154,17 @@ def place_of(cursor: str | None, sort: Sort) -> tuple[Any, str] | None:
     return None if value.startswith("-") else paging.place(f"{value}.{id_}")
 
 
+@dataclass(frozen=True)
+class Usage:
+    """How much of the limits is used."""
+
+    running: int
+    running_of_one: int  # of the person who has the most
+    kept_of_one: int
+    starting: int
+    shares_of_one: int
+
+
 class AllWorkspaces:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -174,6 +185,13 @@ class AllWorkspaces:
             trash = await self._count(c, replace(search, shown=Shown.TRASH))
         known = {Shown(phase): n for phase, n in live.items() if phase in set(Shown)}
         return Totals({**dict.fromkeys(Shown, 0), **known, Shown.TRASH: sum(trash.values())})
+
+    async def usage(self, caller: Principal) -> Usage:
+        policy.require(caller, Action.SETTINGS_READ)
+        async with self._database.connection() as c:
+            found = await c.fetchrow(store.sql.usage)
+        assert found  # noqa: S101 (an aggregate always returns a row)
+        return Usage(**found)
 
     async def _count(self, c: Connection, search: Search) -> dict[str, int]:
         statement, args = count_statement(search)

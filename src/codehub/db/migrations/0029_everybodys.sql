@@ -7,6 +7,11 @@ CREATE INDEX workspaces_listed_by_change ON workspaces (phase_changed_at, id)
 CREATE INDEX workspaces_listed_by_size ON workspaces (coalesce(disk_bytes, -1), id)
     WHERE deleted_at IS NULL AND emptied_at IS NULL;
 
+-- The audit log is searched by who, about whom, and by what was done.
+CREATE INDEX audit_log_by_actor ON audit_log (actor, id);
+CREATE INDEX audit_log_by_subject ON audit_log (subject, id);
+CREATE INDEX audit_log_by_code ON audit_log (code, id);
+
 -- One thing asked of many workspaces at once. The coordinator does it, one after the other.
 CREATE TABLE bulk_actions (
     id text PRIMARY KEY,
