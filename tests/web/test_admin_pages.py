@@ -188,7 +188,7 @@ async def test_limits_are_shown_beside_their_use(site: Site) -> None:
         text = await page(admin, "/settings")
     limits = site.services.settings.limits
     said = dict(
-        re.findall(r"<code>(CODEHUB_\w+)</code></span></span>.*?<span class=\"said[^\"]*\">([^<]*)</span>", text)
+        re.findall(r"<code>(CODEHUB_\w+)</code></span></span>.*?<span class=\"use[^\"]*\">([^<]*)</span>", text)
     )
     assert said["CODEHUB_MAX_RUNNING_GLOBAL"] == f"2 of {limits.max_running_global}"
     assert said["CODEHUB_MAX_WORKSPACES_PER_USER"] == f"3 of {limits.max_workspaces_per_user}"
