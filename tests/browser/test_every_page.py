@@ -232,6 +232,7 @@ PEOPLE_PAGES = {
     "settings": "/settings",
     "settings-all": "/settings?all=1",
     "template-files": "/templates",
+    "storage": "/storage",
     "account-admin": "/account?at=profile&problem=DISPLAY_NAME",
     "account-token": "/account?at=tokens&show=seen-before",
 }

@@ -109,6 +109,7 @@ class Action(StrEnum):
     EVENT_LIST = "event.list"
     AUDIT_READ = "audit.read"
     SETTINGS_READ = "settings.read"
+    STORAGE_PREVIEW = "storage.preview"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
     DOCS_READ = "docs.read"
@@ -282,6 +283,7 @@ TABLE: Mapping[Action, Rule] = {
     A.AUDIT_READ: _platform("read the audit log", READ),
     A.SETTINGS_READ: _platform("see the settings in force, the limits and the files of templates", READ),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
+    A.STORAGE_PREVIEW: _platform("see what the garbage collection would remove", READ),
     A.METRICS_READ: _platform("read the metrics", READ),
     A.DOCS_READ: _platform("read the API's documentation", READ, R.PERSON),
     A.PUBLIC_HEALTH: _public("ask whether the platform is alive and ready"),

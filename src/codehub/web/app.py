@@ -61,6 +61,7 @@ from codehub.web import (
     settings_page,
     sign_in,
     sign_in_passkey,
+    storage_page,
     waiting,
 )
 from codehub.web.middleware import BodyLimit, HeadAsGet, OwnHosts, RequestContext, SameOriginWrites
@@ -118,6 +119,7 @@ ROUTERS = (
     everybodys.router,
     audit_page.router,
     settings_page.router,
+    storage_page.router,
     dashboard.router,
     learning.router,
     player.router,

@@ -37,6 +37,7 @@ from codehub.http.streams import Streams
 from codehub.openid.service import OpenId
 from codehub.passkeys.service import Passkeys
 from codehub.rates import Rates
+from codehub.retention.preview import Previews
 from codehub.runtimes.base import Runtime
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice import Practice
@@ -84,6 +85,7 @@ class Services:
     workspaces: Workspaces
     all_workspaces: AllWorkspaces
     bulk: BulkActions
+    previews: Previews
     hub: Hub
     origins: Origins
     passes: Passes

@@ -22,6 +22,7 @@ from codehub.gate.access import Access
 from codehub.gate.passes import Passes
 from codehub.invocation import command
 from codehub.rates import Rates
+from codehub.retention.preview import Previews
 from codehub.runtimes.process import ProcessRuntime
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice_results import PracticeResults
@@ -115,6 +116,7 @@ def _for_admins(database: Database, clock: Clock) -> dict[str, Any]:
         "all_workspaces": AllWorkspaces(database),
         "bulk": BulkActions(database, clock),
         "setting_sources": sources(),
+        "previews": Previews(database, clock),
     }
 
 

@@ -21,7 +21,7 @@ from codehub.reconciler.homes import Homes
 from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.operations import Operations
 from codehub.reconciler.ttl import TtlRunner
-from codehub.retention import disk, gc, housekeeping, trash
+from codehub.retention import disk, gc, housekeeping, preview, trash
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
@@ -89,6 +89,7 @@ class Coordinator:
             disk.loop(lease, self._runtime, self._clock),
             gc.loop(lease, finder, self._clock),
             trash.loop(lease, finder, self._clock),
+            preview.PreviewLoop(lease, finder, self._clock).loop(),
             sweeper.loop(lease, self._clock, self._settings.sessions),
             practice.loop(),
             self._pump(lease).loop(),
@@ -147,6 +148,7 @@ class Coordinator:
             self._driver.nudge("trash")
             self._driver.nudge(swaps.NAME)
             self._driver.nudge(bulk.NAME)
+            self._driver.nudge(preview.NAME)
             self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place
 
     def practice(self) -> None:

@@ -35,3 +35,13 @@ CREATE TABLE bulk_items (
 );
 CREATE INDEX bulk_items_open ON bulk_items (again_at) WHERE outcome IS NULL;
 CREATE INDEX bulk_items_by_workspace ON bulk_items (workspace_id);
+
+-- What the garbage collection would remove: asked for by admins, looked for by the coordinator. One row, once it was asked.
+CREATE TABLE storage_preview (
+    is_the_one boolean PRIMARY KEY DEFAULT true CHECK (is_the_one),
+    asked_at timestamptz,
+    made_at timestamptz,
+    things jsonb NOT NULL DEFAULT '[]',
+    total int NOT NULL DEFAULT 0,
+    bytes bigint NOT NULL DEFAULT 0
+);
