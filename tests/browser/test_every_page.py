@@ -40,6 +40,7 @@ from tests.i18n.test_sentences import every_data
 from tests.monitoring import figures
 from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving
+from tests.workspaces.bulks import loop_of
 
 pytestmark = IN_ONE_LOOP
 PICTURES = os.environ.get("CODEHUB_SCREENSHOTS")
@@ -231,6 +232,16 @@ PEOPLE_PAGES = {
     "people-done": "/people?q=mina&at=mina&done=deactivate",
     "people-kept": "/people?q=admin&at=admin&problem=USER_KEPT",
     "people-nobody": "/people?q=nobody-like-that",
+    "workspaces": "/workspaces",
+    "workspaces-searched": "/workspaces?q=mina&owner=mina&sort=size&problem=BULK_NONE",
+    "workspaces-none": "/workspaces?q=nothing-like-that",
+    "workspaces-trash": "/workspaces?phase=TRASH",
+    "audit": "/audit",
+    "audit-wrong": "/audit?person=mina&since=yesterday",
+    "settings": "/settings",
+    "settings-all": "/settings?all=1",
+    "template-files": "/templates",
+    "storage": "/storage",
     "account-admin": "/account?at=profile&problem=DISPLAY_NAME",
     "account-token": "/account?at=tokens&show=seen-before",
 }
@@ -338,6 +349,8 @@ async def look_at_covers(gallery: Gallery, page: Page, language: str, scheme: Sc
         found += await look(page, f"frame-{name[:8]}", language, scheme, width)
     await page.set_extra_http_headers({})
     return found
+
+
 async def look_at_wrong_course(page: Page, language: str, scheme: Scheme, width: int) -> list[str]:
     wrong = {f"01-{'x' * 60}/notes.txt": "x", "course.md": "---\ntitle: a: b\n---\n", "02-two/session.md": "---\n---\n"}
     await page.goto("/courses/import")
@@ -361,6 +374,7 @@ async def look_as_admin(gallery: Gallery, page: Page, language: str, scheme: Sch
     for name, path in {**PEOPLE_PAGES, **OPERATOR_PAGES}.items():
         await page.goto(path)
         found += await look(page, name, language, scheme, width)
+    found += await look_at_bulk(gallery, page, language, scheme, width)
     await page.goto("/people")
     await page.locator("#menu-mina > summary").click()
     await page.locator("#menu-mina details.sure > summary").last.click()
@@ -369,6 +383,18 @@ async def look_as_admin(gallery: Gallery, page: Page, language: str, scheme: Sch
     await page.locator('form[action="/do/people/mina/link"] button').click()
     await page.locator("input.copy").wait_for()
     return found + await look(page, "people-link", language, scheme, width)
+
+
+async def look_at_bulk(gallery: Gallery, page: Page, language: str, scheme: Scheme, width: int) -> list[str]:
+    """Asked of all: what is busy waits, what is in error is refused."""
+    await page.goto("/workspaces?q=mina")
+    await page.locator('input[name="all"]').check()
+    await page.locator('button[name="verb"][value="sleep"]').click()
+    await page.wait_for_url("**/bulk/*")
+    found = await look(page, "bulk-begun", language, scheme, width)
+    await (await loop_of(gallery.site.services)).tick()
+    await page.reload()
+    return found + await look(page, "bulk", language, scheme, width)
 
 
 async def look(page: Page, name: str, language: str, scheme: str, width: int) -> list[str]:

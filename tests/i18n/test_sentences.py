@@ -20,6 +20,7 @@ from codehub.retention.rules import Rule
 from codehub.sessions.model import EndReason
 from codehub.workspaces import history as records
 from codehub.workspaces import rules
+from codehub.workspaces.bulk_rules import Verb
 from codehub.workspaces.model import DesiredBy, Operation, Phase, Reason, Work
 
 GAP = re.compile(r"\{(\w+)\}")
@@ -36,6 +37,7 @@ EVERY_VALUE: Mapping[str, list[Any]] = {
     "why": [records.Purged.code, records.TrashExpired.code],
     "role": list(Role),
     "active": [True, False],
+    "verb": list(Verb),
     "seconds": [600],
     "bytes": [3_000_000],
     "exit_code": [3, None],

@@ -276,20 +276,16 @@ async def test_sharing_shows_it_to_the_guest_and_to_nobody_else(site: Site, mina
         assert "Shared with you" not in await page(jun)
 
 
-async def test_an_admin_sees_their_own_first_and_everybodys_on_a_switch(site: Site) -> None:
-    for number in range(50):
-        await make(site, f"Lab {number}")
+async def test_an_admin_sees_their_own_first_and_everybodys_on_a_page_of_its_own(site: Site) -> None:
+    await make(site, "Lab 1")
     async with site.browser("admin") as admin:
-        assert "Lab 1" not in await page(admin)
-        first = await page(admin, "/?everybody=1")
-        cursor = re.findall(r"cursor=([0-9]+\.[a-z0-9]+)", first)[0]
-        rest = await page(admin, f"/?everybody=1&cursor={cursor}")
-        assert set(re.findall(r"Lab \d+", first + rest)) == {f"Lab {number}" for number in range(50)}
-        assert len(re.findall(r'id="w-', first)) + len(re.findall(r'id="w-', rest)) == 50
-        assert re.findall(r"Lab \d+", await page(admin, "/?everybody=1&cursor=nonsense"))
-        assert 'href="/open/' not in first  # only the owner, and whom they share with, can open it
-        id_ = re.findall(r'id="w-([a-z0-9]+)"', first)[0]
-        assert await post(admin, f"/do/{id_}/stop", then="everybody") == (303, "/", {"everybody": "1"})
+        mine = await page(admin)
+        assert "Lab 1" not in mine
+        assert 'href="/workspaces"' in mine
+        everybodys = await page(admin, "/?everybody=1")  # the address that it had
+        assert "Lab 1" in everybodys
+        assert 'href="/open/' not in everybodys  # only the owner, and whom they share with, can open it
+        id_ = re.findall(r'href="/workspaces/([a-z0-9]+)"', everybodys)[0]
         assert 'href="/open/' not in await page(admin, f"/workspaces/{id_}")
 
 

@@ -20,10 +20,10 @@ from codehub.policy.model import Role
 from codehub.sessions.blueprint import Step
 from codehub.sessions.model import SessionStatus
 from codehub.waiting_room.model import MemberState
-from codehub.web.frame_view import Cover
 from codehub.web import account, account_tokens, classes, dashboard, operator_view, player, presentation, texts
-from codehub.web.operator import FIELDS
 from codehub.web.first_steps_rules import Step as FirstStep
+from codehub.web.frame_view import Cover
+from codehub.web.operator import FIELDS
 from codehub.web.rendering import error_page, templates
 from codehub.workspaces.model import Operation
 from tests.policy.test_routes import BY_WAITING_TOKEN, WAYS_IN

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
+from codehub.audit.codes import Code
 from codehub.audit.model import AuditEntry
-from codehub.audit.service import AuditLog
+from codehub.audit.service import AuditLog, AuditSearch
 from codehub.http import paging, provide
 from codehub.http.access import may
 from codehub.http.fields import NO_NUL
@@ -44,12 +45,19 @@ async def list_audit(
     *,
     actor: Filter = None,
     subject: Filter = None,
+    person: Annotated[
+        str | None, Query(max_length=100, pattern=NO_NUL, description="Who did it, or to whom it was done.")
+    ] = None,
+    code: Annotated[Code | None, Query(description="What was done.")] = None,
+    since: Annotated[AwareDatetime | None, Query(description="From this moment on.")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="Before this moment.")] = None,
     limit: paging.Limit = 50,
     cursor: paging.NumberCursor = None,
 ) -> paging.Page[AuditEntryOut]:
     log = provide.get(request, AuditLog)
     before = None if cursor is None else int(cursor)
-    found = await log.page(caller, before=before, actor=actor, subject=subject, limit=limit + 1)
+    search = AuditSearch(person, code, since, until)
+    found = await log.page(caller, before=before, actor=actor, subject=subject, limit=limit + 1, search=search)
 
     def show(e: AuditEntry) -> AuditEntryOut:
         said = audit.sentence(reader, e.code, e.data, actor=e.actor, subject=e.subject)

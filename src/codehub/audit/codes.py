@@ -28,6 +28,7 @@ class Code(StrEnum):
     WORKSPACE_DOWNLOAD = "workspace.download"
     WORKSPACE_ENTER = "workspace.enter"
     WORKSPACE_DESTROY = "workspace.destroy"
+    WORKSPACE_BULK = "workspace.bulk"
     PLAN_CREATE = "plan.create"
     SESSION_SKIP = "session.skip"
     SESSION_CANCEL = "session.cancel"
@@ -83,6 +84,7 @@ DATA: Mapping[Code, frozenset[str]] = {
     Code.WORKSPACE_DOWNLOAD: frozenset({"owner", "archive_key"}),
     Code.WORKSPACE_ENTER: frozenset({"owner"}),
     Code.WORKSPACE_DESTROY: frozenset({"why"}),
+    Code.WORKSPACE_BULK: frozenset({"verb", "count"}),
     Code.PLAN_CREATE: frozenset({"owner"}),
     Code.SESSION_SKIP: frozenset({"owner"}),
     Code.SESSION_CANCEL: frozenset({"owner"}),

@@ -7,6 +7,9 @@ SELECT id, at, codehub_actor_name(actor) AS actor, code, codehub_actor_name(subj
        codehub_data_with_names(data) AS data, request_id, address
 FROM audit_log
 WHERE id < $1 AND ($2::text IS NULL OR actor = codehub_actor_id($2)) AND ($3::text IS NULL OR subject = codehub_actor_id($3))
+  AND ($5::text IS NULL OR actor = codehub_actor_id($5) OR subject = codehub_actor_id($5))
+  AND ($6::text[] IS NULL OR code = ANY ($6))
+  AND ($7::timestamptz IS NULL OR at >= $7) AND ($8::timestamptz IS NULL OR at < $8)
 ORDER BY id DESC
 LIMIT $4;
 

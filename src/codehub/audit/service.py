@@ -1,6 +1,6 @@
 """The audit log. Other services record inside their own transaction: an act and its entry are kept or lost together."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -35,14 +35,37 @@ async def prune(connection: Connection, before: datetime, limit: int) -> int:
     return int((await connection.execute(sql.prune, before, limit)).split()[-1])
 
 
+@dataclass(frozen=True)
+class AuditSearch:
+    person: str | None = None  # who did it, or to whom
+    code: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None  # before this
+
+
+EVERYTHING = AuditSearch()
+
+
 class AuditLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def page(
-        self, caller: Principal, *, before: int | None, actor: str | None, subject: str | None, limit: int
+        self,
+        caller: Principal,
+        *,
+        before: int | None,
+        actor: str | None,
+        subject: str | None,
+        limit: int,
+        search: AuditSearch = EVERYTHING,
     ) -> list[AuditEntry]:
+        """Newest first."""
         policy_rules.require(caller, Action.AUDIT_READ)
+        codes = [search.code, *(old for old, new in RENAMED.items() if new == search.code)] if search.code else None
+        wanted = search.person, codes, search.since, search.until
         async with self._database.connection() as connection:
-            found = await connection.fetch(sql.page, NEWEST if before is None else before, actor, subject, limit)
+            found = await connection.fetch(
+                sql.page, NEWEST if before is None else before, actor, subject, limit, *wanted
+            )
         return [replace(entry, code=RENAMED.get(entry.code, entry.code)) for entry in rows(AuditEntry, found)]

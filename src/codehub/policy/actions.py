@@ -38,6 +38,7 @@ class Action(StrEnum):
     WORKSPACE_CREATE_FOR = "workspace.create-for"
     WORKSPACE_LIST = "workspace.list"
     WORKSPACE_LIST_ALL = "workspace.list-all"
+    WORKSPACE_BULK = "workspace.bulk"
     EVENTS_FOLLOW = "events.follow"
     EVENTS_FOLLOW_ALL = "events.follow-all"
     TEMPLATE_LIST = "template.list"
@@ -107,6 +108,8 @@ class Action(StrEnum):
     EVENT_CREATE = "event.create"
     EVENT_LIST = "event.list"
     AUDIT_READ = "audit.read"
+    SETTINGS_READ = "settings.read"
+    STORAGE_PREVIEW = "storage.preview"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
     MONITORING_READ = "monitoring.read"
@@ -210,6 +213,7 @@ TABLE: Mapping[Action, Rule] = {
     A.WORKSPACE_CREATE_FOR: _platform("make a workspace for another person", WRITE),
     A.WORKSPACE_LIST: _platform("list their own workspaces, and those shared with them", READ, R.PERSON),
     A.WORKSPACE_LIST_ALL: _platform("list all users' workspaces", READ),
+    A.WORKSPACE_BULK: _platform("ask something of many workspaces at once", WRITE),
     A.EVENTS_FOLLOW: _platform("follow what changes of theirs", READ, R.PERSON),
     A.EVENTS_FOLLOW_ALL: _platform("follow what changes of all users'", READ),
     A.TEMPLATE_LIST: _platform("see what workspaces can be made from", READ, R.PERSON),
@@ -279,7 +283,9 @@ TABLE: Mapping[Action, Rule] = {
     A.EVENT_CREATE: _platform("make an event that people wait for", WRITE, R.STAFF),
     A.EVENT_LIST: _platform("list the events that people wait for", READ, R.PERSON),
     A.AUDIT_READ: _platform("read the audit log", READ),
+    A.SETTINGS_READ: _platform("see the settings in force, the limits and the files of templates", READ),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
+    A.STORAGE_PREVIEW: _platform("see what the garbage collection would remove", READ),
     A.METRICS_READ: _platform("read the metrics", READ),
     A.MONITORING_READ: _platform("see the platform's figures over time", READ),
     A.TTL_WHAT_IF: _platform("ask what other times to sleep would have done", READ),

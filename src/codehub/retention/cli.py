@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -21,8 +21,9 @@ from codehub.embedded.servers import Urls
 from codehub.errors import CodeHubError
 from codehub.i18n import locales
 from codehub.policy.model import Principal
-from codehub.retention import gc, trash
-from codehub.retention.gc import Collector, Finder, Finding
+from codehub.retention import preview, trash
+from codehub.retention.gc import Collector, Finder
+from codehub.retention.preview import Thing
 from codehub.retention.store import sql
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import Settings
@@ -73,11 +74,7 @@ async def _finder(settings: Settings, urls: Urls) -> AsyncIterator[Finder]:
 
 async def _tell(finder: Finder, now: datetime) -> None:
     owner, platform = await ownership.owner(finder.objects), await finder.platform()
-    rows: list[tuple[str, ...]] = []
-    async for batch in finder.find():
-        orphans = [finding for finding in batch if finding.verdict.orphan]
-        rows += [_row(finding, now, finder.config.orphan_seconds) for finding in await finder.since(orphans)]
-    rows += [("workspace", id_, "", _when(at, now), why) for id_, at, why in await _trash(finder, now)]
+    rows = [_row(thing, now) for thing in await preview.look(finder, now)]
     if output.as_json:
         names = ("kind", "name", "size", "goes", "reason")
         output.document(
@@ -91,11 +88,11 @@ async def _tell(finder: Finder, now: datetime) -> None:
     typer.echo(f"{len(rows)} to collect. Nothing was changed.")
 
 
-def _row(finding: Finding, now: datetime, delay: float) -> tuple[str, ...]:
-    size = output.size(finding.bytes) if finding.bytes else ""
-    at = (finding.seen_at or now) + timedelta(seconds=delay)
-    when = "now" if finding.kind == "container" else _when(at, now)
-    return finding.kind, finding.name, size, when, locales.of_shell(os.environ).say(f"rule_{finding.verdict.rule}")
+def _row(thing: Thing, now: datetime) -> tuple[str, ...]:
+    size = output.size(thing.bytes) if thing.bytes else ""
+    words = {preview.PURGED: "purged", preview.TRASH: "deleted, in the trash"}
+    why = words.get(thing.why) or locales.of_shell(os.environ).say(f"rule_{thing.why}")
+    return thing.kind, thing.name, size, _when(thing.goes_at, now), why
 
 
 def _when(at: datetime, now: datetime) -> str:
@@ -103,17 +100,6 @@ def _when(at: datetime, now: datetime) -> str:
     if minutes <= 0:
         return "now"
     return f"in {minutes} min" if minutes < 120 else f"in {minutes // 60} h" if minutes < 2880 else f"{at:%Y-%m-%d}"
-
-
-async def _trash(finder: Finder, now: datetime) -> list[tuple[str, datetime, str]]:
-    """What lies in the trash, with the time when it goes."""
-    kept = timedelta(seconds=finder.config.trash_seconds)
-    async with finder.database.connection() as c:
-        found = await c.fetch(sql.trash_due, now + timedelta(days=36500), [], gc.AT_ONCE, finder.runtime.node)
-    return [
-        (r["id"], now if r["purge"] else r["deleted_at"] + kept, "purged" if r["purge"] else "deleted, in the trash")
-        for r in found
-    ]
 
 
 # --- doing

@@ -73,3 +73,22 @@ RETURNING id;
 
 -- name: collect_now
 SELECT pg_notify('codehub_gc', '');
+
+-- name: sizes_of
+SELECT id, disk_bytes FROM workspaces WHERE id = ANY ($1::text[]);
+
+-- name: preview
+SELECT asked_at, made_at, things, total, bytes FROM storage_preview;
+
+-- name: ask_preview
+INSERT INTO storage_preview (asked_at) VALUES ($1) ON CONFLICT (is_the_one) DO UPDATE SET asked_at = excluded.asked_at;
+
+-- name: preview_is_asked
+SELECT asked_at IS NOT NULL AND (made_at IS NULL OR made_at < asked_at) FROM storage_preview;
+
+-- name: save_preview
+-- Who asked again meanwhile is answered by the next look.
+UPDATE storage_preview SET made_at = $1, things = $2, total = $3, bytes = $4;
+
+-- name: wake_coordinator
+SELECT pg_notify('codehub_requests', '');

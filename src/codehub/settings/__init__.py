@@ -17,7 +17,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from codehub.errors import SettingsError
-from codehub.settings import openid
+from codehub.settings import openid, overview
 from codehub.settings.groups import (
     ActivityConfig,
     ArchiveConfig,
@@ -61,6 +61,7 @@ __all__ = [
     "describe",
     "load",
     "load_checked",
+    "sources",
     "suggestion",
     "to_environ",
     "unknown_names",
@@ -117,9 +118,16 @@ def describe() -> list[tuple[str, str, str]]:
     return [*rows, *openid.described(), *((name, "", meaning) for name, meaning in OTHER_NAMES.items())]
 
 
+def sources(environ: Mapping[str, str] | None = None) -> dict[str, overview.Source]:
+    """Where each setting came from that was given: of those that are not in it, the default holds."""
+    env = os.environ if environ is None else environ
+    path = None if overview.SOURCES in env else _settings_file(env)
+    return overview.sources(env, _read_file(path, []) if path else {})
+
+
 def unknown_names(environ: Mapping[str, str]) -> list[str]:
     """CODEHUB_ names in the environment that mean nothing here: most likely spelling mistakes."""
-    known = {name for name, _, _ in describe()}
+    known = {overview.SOURCES, *(name for name, _, _ in describe())}
     given = (name for name in environ if name.startswith("CODEHUB_") and name not in known)
     return sorted(name for name in given if not openid.is_known(name))
 

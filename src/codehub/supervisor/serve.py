@@ -4,6 +4,7 @@ import asyncio
 import functools
 import gc
 import importlib
+import json
 import os
 import signal
 import socket
@@ -19,7 +20,7 @@ from codehub.embedded.datadir import DataDir
 from codehub.embedded.servers import Servers, Urls
 from codehub.errors import StartError
 from codehub.hostnames import LOCALHOST, is_loopback
-from codehub.settings import Settings, to_environ
+from codehub.settings import Settings, overview, sources, to_environ
 from codehub.supervisor import log_files
 from codehub.supervisor.listeners import open_sockets, open_unix_socket
 from codehub.system.accounts import ensure_account
@@ -117,6 +118,7 @@ class Supervisor:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("CODEHUB_")},
             **to_environ(self._settings),
+            overview.SOURCES: json.dumps(sources()),
             "CODEHUB_DATABASE_URL": urls.database,
             "CODEHUB_REDIS_URL": urls.redis,
             # The one that was free: browsers name it in what a passkey signs.

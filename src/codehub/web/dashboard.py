@@ -21,7 +21,7 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.waiting_room.model import LAB
-from codehub.web import dashboard_view, first_steps_view, home_rules, learning_view, once
+from codehub.web import dashboard_view, first_steps_view, history_view, home_rules, learning_view, once
 from codehub.web.forms import Form, Posted, back, code_of
 from codehub.web.page_access import may
 from codehub.web.player_line_view import PATIENCE_SECONDS
@@ -30,7 +30,7 @@ from codehub.web.services import Services, services_of
 from codehub.workspaces import rules
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import OperationInProgressError
-from codehub.workspaces.model import Desired
+from codehub.workspaces.model import Desired, Phase
 from codehub.workspaces.service import Details, NewWorkspace
 
 router = APIRouter(include_in_schema=False)
@@ -47,17 +47,19 @@ LONGEST_SECONDS = 8  # digits
 async def show(request: Request, caller: Principal) -> Response:
     """`/`, for a user who is logged in; `pages` calls it."""
     query = request.query_params
+    sees_all = policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL)
+    if sees_all and "everybody" in query:  # where it was once
+        return RedirectResponse("/workspaces", 303)
     reader = dashboard_view.Reader(request, caller)
-    board = await reader.board(everybody="everybody" in query, cursor=query.get("cursor"))
+    board = await reader.board()
     learner = learning_view.Reader(request, caller)
-    is_new = not board.cards and not board.everybody
-    going_on = None if board.everybody else await learner.going_on()
-    waits = not board.everybody and await _waits(services_of(request), caller)
+    going_on = await learner.going_on()
+    waits = await _waits(services_of(request), caller)
     first = home_rules.carry_on(
         begun=bool(going_on and going_on.place),
         planned=going_on is not None,
         waits=waits,
-        mine=[] if board.everybody else [card.w for card in board.cards],
+        mine=[card.w for card in board.cards],
     )
     return render(
         request,
@@ -65,18 +67,18 @@ async def show(request: Request, caller: Principal) -> Response:
         first=first,
         caller=caller,
         board=board,
-        sees_all=policy_rules.allows(caller, Action.WORKSPACE_LIST_ALL),
+        sees_all=sees_all,
         runs_lines=policy_rules.allows(caller, Action.EVENT_CREATE),
         kinds=reader.kinds(),
         name=query.get("name") or reader.new_name(board.cards),
         chosen=query.get("template"),
         once=once.number(),
         going_on=going_on,
-        of_classes=[] if board.everybody else await learner.of_classes(going_on),
-        courses=await learner.offered() if is_new else [],
+        of_classes=await learner.of_classes(going_on),
+        courses=[] if board.cards else await learner.offered(),
         today=learner.today.isoformat(),
-        then="everybody" if board.everybody else "",
-        first_steps=None if board.everybody else await first_steps_view.reminder(request, caller),
+        then="",
+        first_steps=await first_steps_view.reminder(request, caller),
         has_way_in=caller.session_id is None or await services_of(request).people.has_way_in(caller),
         waits=waits,
     )
@@ -104,6 +106,9 @@ async def show_one(request: Request, caller: Annotated[Principal, may(Action.WOR
         detail=detail,
         now=reader.now,
         problem=reader.problem(),
+        kinds=list(history_view.Kind),
+        at_sharing=request.query_params.get("at") == "sharing",
+        who=request.query_params.get("who", "")[:63],
         done=request.query_params.get("done"),
         then="page",
     )
@@ -154,10 +159,12 @@ async def do(
     policy_rules.require_scope(caller, action)
     services = services_of(request)
     then = form.get("then", "")
-    path = {"page": f"/workspaces/{id}", "frame": f"/open/{id}", "everybody": "/?everybody=1"}.get(then, "/")
+    path = {"page": f"/workspaces/{id}", "frame": f"/open/{id}"}.get(then, "/")
     try:
         await retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:
+        if verb == "share" and then == "page":  # said beside the field, with what was typed
+            return back(path, at="sharing", problem=problem_of(e), who=form.get("user", "")[:63])
         return back(path, at=id, problem=problem_of(e))
     if then == "open":
         return RedirectResponse(f"/open/{id}", 303)
@@ -181,7 +188,13 @@ async def retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]]
 def problem_of(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
     errors = error.extra.get("errors") or [{"field": ""}]
-    fields = {"name": "NAME", "template": "TEMPLATE", "user": "NOBODY", "standby_ttl_seconds": "SLEEP_TIME"}
+    fields = {
+        "name": "NAME",
+        "template": "TEMPLATE",
+        "user": "NOBODY",
+        "standby_ttl_seconds": "SLEEP_TIME",
+        "restore_sure": "RESTORE_SURE",
+    }
     return fields.get(errors[0]["field"], code_of(error))
 
 
@@ -236,6 +249,10 @@ async def _purge(services: Services, caller: Principal, id_: str, form: Form) ->
 
 
 async def _restore(services: Services, caller: Principal, id_: str, form: Form) -> Any:
+    """It ends what runs, and whoever is at work in it: so it asks."""
+    w = await services.workspaces.get(caller, id_, Action.WORKSPACE_RESTORE)
+    if w.phase is Phase.RUNNING and form.get("sure") != "yes":
+        raise InvalidRequestError("say that you are sure", field="restore_sure")
     return await services.workspaces.restore(caller, id_, form.get("archive_key", ""))
 
 

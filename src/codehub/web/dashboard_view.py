@@ -3,7 +3,6 @@
 Reads through the services and words it with `presentation`; `dashboard` hands the result to the templates.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,11 +26,11 @@ from codehub.workspaces.model import Desired, RestorePoint, Workspace
 from codehub.workspaces.service import Filters
 from codehub.workspaces.sharing import Share
 
-MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES, PAGE = 100, 30, 20, 48
-HISTORY_LINES, POINTS, SHARES = 40, 20, 200
+MINE_AT_MOST, TRASH_AT_MOST, TRASH_PAGES = 100, 30, 20
+HISTORY_LINES, STRETCHES, POINTS, SHARES = 40, 200, 20, 200
 BEGINNING = paging.place(None)
+LONGEST_NUMBER = 18
 RUNNING_LIMIT = RunningLimitError.code
-CURSOR = re.compile(r"[0-9]{1,17}\.[a-z0-9-]{1,63}")
 
 
 VERBS = {  # of a card's menu
@@ -73,8 +72,6 @@ class Board:
     undo: Card | None  # what was just deleted
     problem: str | None  # what was refused, when it is about none of the cards
     waits: bool  # for want of a place
-    everybody: bool
-    cursor: str | None
 
 
 @dataclass(frozen=True)
@@ -87,6 +84,9 @@ class Detail:
     called: Mapping[str, str]  # its owner and those it is shared with, as people read it
     points: Sequence[RestorePoint]
     history: Sequence[history_view.Line]
+    strip: history_view.Strip | None
+    kind: history_view.Kind | None  # of the lines that are shown
+    older: int | None  # where the next page of it begins
     size: str | None
     seen: Seen | None  # None: cannot be said now
     sleeps_after: Sequence[presentation.SleepChoice]
@@ -103,33 +103,26 @@ class Reader:
         self._at = request.query_params.get("at")
         self._problem = request.query_params.get("problem")
         self._done = request.query_params.get("done")
+        kind, before = request.query_params.get("kind"), request.query_params.get("before", "")
+        self._only = history_view.Kind(kind) if kind in set(history_view.Kind) else None
+        self._before = int(before) if before.isascii() and before.isdecimal() and len(before) < LONGEST_NUMBER else None
 
-    async def board(self, *, everybody: bool, cursor: str | None) -> Board:
-        everybody = everybody and policy.allows(self.caller, Action.WORKSPACE_LIST_ALL)
-        found = await self._workspaces(everybody=everybody, cursor=cursor)
-        limit = PAGE if everybody else MINE_AT_MOST
-        more = paging.at(found[limit - 1].created_at, found[limit - 1].id) if len(found) > limit else None
-        cards = [await self._placed(w) for w in found[:limit]]
-        cards = cards if everybody else self._with_swaps(cards)
+    async def board(self) -> Board:
+        found = await self.services.workspaces.page(
+            self.caller, Filters(self.caller.name), after=BEGINNING, limit=MINE_AT_MOST
+        )
+        cards = self._with_swaps([await self._placed(w) for w in found])
         guest = await self.services.sharing.shared_with(self.caller, after=BEGINNING, limit=MINE_AT_MOST)
-        shared = [] if everybody else [self.card(w) for w in guest]
-        trash = [] if everybody else await self._trash()
-        cards, shared = await self._called(cards), await self._called(shared)
+        trash = await self._trash()
+        cards, shared = await self._called(cards), await self._called([self.card(w) for w in guest])
         undo = next((card for card in trash if card.w.id == self._at and self._done == "deleted"), None)
         said = any(card.problem for card in (*cards, *shared, *trash))
-        return Board(
-            cards, shared, trash, undo, None if said else self.problem(), self.waits and not said, everybody, more
-        )
+        return Board(cards, shared, trash, undo, None if said else self.problem(), self.waits and not said)
 
     async def _called(self, cards: Sequence[Card]) -> list[Card]:
         """Other people's by what they are called."""
         called = await self.services.people.called({card.owner for card in cards if card.owner})
         return [replace(card, owner=called[card.owner]) if card.owner else card for card in cards]
-
-    async def _workspaces(self, *, everybody: bool, cursor: str | None) -> list[Workspace]:
-        owner, limit = (None, PAGE) if everybody else (self.caller.name, MINE_AT_MOST)
-        after = paging.place(cursor) if everybody and cursor and CURSOR.fullmatch(cursor) else BEGINNING
-        return await self.services.workspaces.page(self.caller, Filters(owner), after=after, limit=limit + 1)
 
     async def _trash(self) -> list[Card]:
         """Newest first, without what cannot come back."""
@@ -228,7 +221,11 @@ class Reader:
             if may_change
             else []
         )
-        history = await services.workspaces.history(caller, w, before=2**62, limit=HISTORY_LINES)
+        codes, before = history_view.codes_of(self._only), self._before or 2**62
+        found = await services.workspaces.history(caller, w, before=before, limit=HISTORY_LINES + 1, codes=codes)
+        history = found[:HISTORY_LINES]
+        seen = await services.workspaces.history(caller, w, before=2**62, limit=STRETCHES, codes=history_view.SEEN)
+        strip = history_view.strip(seen, self.locale, self.now)
         wrong = presentation.badge(w) is presentation.Badge.WRONG
         shares = await services.sharing.shares(caller, w, after="", limit=SHARES) if may_change else []
         named = {w.owner, *(share.user_name for share in shares), *history_view.named(history)}
@@ -239,7 +236,10 @@ class Reader:
             shares=shares,
             called=called,
             points=points,
-            history=history_view.lines(history, self.locale, self.now, called),
+            history=history_view.lines(history, self.locale, self.now, called, strip),
+            strip=strip,
+            kind=self._only,
+            older=history[-1].id if len(found) > HISTORY_LINES else None,
             size=None if w.disk_bytes is None else self.locale.size(w.disk_bytes),
             seen=await self._seen(w),
             sleeps_after=self._sleep_choices(w),

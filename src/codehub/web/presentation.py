@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from codehub.i18n.locales import Locale
+from codehub.workspaces import rules
 from codehub.workspaces.model import Desired, Operation, Phase, Reason, Workspace
 
 RISING = {Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING}
@@ -220,8 +221,8 @@ def menu(w: Workspace) -> tuple[str, ...]:
 
 
 def has_files(w: Workspace) -> bool:
-    """Is there something to download?"""
-    return w.phase in {Phase.RUNNING, Phase.STANDBY, Phase.ARCHIVED}
+    """Is there something to download? Also in an error, as long as the files are there."""
+    return not w.deleted_at and not rules.download_source(w)[1].code
 
 
 # --- when it sleeps -------------------------------------------------------------------------------------------------

@@ -41,16 +41,20 @@ from codehub.monitoring.service import Monitoring
 from codehub.openid.service import OpenId
 from codehub.passkeys.service import Passkeys
 from codehub.rates import Rates
+from codehub.retention.preview import Previews
 from codehub.runtimes.base import Runtime
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice import Practice
 from codehub.sessions.runs import Runs
 from codehub.sessions.service import Sessions
 from codehub.settings import Settings
+from codehub.settings.overview import Source
 from codehub.templates.loader import Templates
 from codehub.waiting_room.events import Events
 from codehub.waiting_room.service import WaitingRoom
 from codehub.waiting_room.stream import WaitingStreams
+from codehub.workspaces.bulk import BulkActions
+from codehub.workspaces.finding import AllWorkspaces
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -59,6 +63,7 @@ from codehub.workspaces.ttl_policy import TtlPolicies
 @dataclass(frozen=True)
 class Services:
     settings: Settings
+    setting_sources: Mapping[str, Source]
     clock: Clock
     database: Database
     redis: redis.asyncio.Redis
@@ -84,6 +89,9 @@ class Services:
     templates: Templates
     runtime: Runtime
     workspaces: Workspaces
+    all_workspaces: AllWorkspaces
+    bulk: BulkActions
+    previews: Previews
     hub: Hub
     origins: Origins
     passes: Passes

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from codehub.activity.service import Activity
 from codehub.activity.what_if_service import WhatIf
@@ -23,15 +24,18 @@ from codehub.gate.passes import Passes
 from codehub.invocation import command
 from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
+from codehub.retention.preview import Previews
 from codehub.runtimes.process import ProcessRuntime
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice_results import PracticeResults
 from codehub.sessions.practice_store import DONE_CHANNEL as PRACTICE_CHANNEL
-from codehub.settings import Settings
+from codehub.settings import Settings, sources
 from codehub.templates.loader import Templates
 from codehub.web.services import Services
 from codehub.wiring import learning, people, waiting_room
 from codehub.workspaces import changes
+from codehub.workspaces.bulk import BulkActions
+from codehub.workspaces.finding import AllWorkspaces
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -76,8 +80,8 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             open_streams=open_streams,
             **vars(school),
             overview=Overview(database, school.classes, workspaces, waiting.room),
-            audit=AuditLog(database),
             monitoring=Monitoring(database),
+            **_for_admins(database, clock),
             templates=templates,
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
@@ -109,6 +113,16 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         for opened in (school.openid, waiting.line, client):
             await opened.aclose()
         await database.close()
+
+
+def _for_admins(database: Database, clock: Clock) -> dict[str, Any]:
+    return {
+        "audit": AuditLog(database),
+        "all_workspaces": AllWorkspaces(database),
+        "bulk": BulkActions(database, clock),
+        "setting_sources": sources(),
+        "previews": Previews(database, clock),
+    }
 
 
 def _required(settings: Settings) -> tuple[str, str, str]:

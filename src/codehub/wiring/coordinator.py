@@ -24,7 +24,7 @@ from codehub.reconciler.homes import Homes
 from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.operations import Operations
 from codehub.reconciler.ttl import TtlRunner
-from codehub.retention import disk, gc, housekeeping, trash
+from codehub.retention import disk, gc, housekeeping, preview, trash
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
@@ -39,10 +39,14 @@ from codehub.templates.loader import Templates
 from codehub.waiting_room import pump as waiting_room
 from codehub.waiting_room import store as waiting_store
 from codehub.waiting_room.ending import Endings
+from codehub.waiting_room.lab import Lab
 from codehub.waiting_room.line import Line
 from codehub.waiting_room.pump import Pump
-from codehub.workspaces import swaps
+from codehub.waiting_room.tokens import Tokens
+from codehub.workspaces import bulk, swaps
+from codehub.workspaces.bulk import BulkLoop
 from codehub.workspaces.download_server import Downloads
+from codehub.workspaces.service import Workspaces
 from codehub.workspaces.swaps import Swaps
 from codehub.workspaces.ttl_policy import TtlPolicies
 
@@ -88,11 +92,13 @@ class Coordinator:
             disk.loop(lease, self._runtime, self._clock),
             gc.loop(lease, finder, self._clock),
             trash.loop(lease, finder, self._clock),
+            preview.PreviewLoop(lease, finder, self._clock).loop(),
             sweeper.loop(lease, self._clock, self._settings.sessions),
             practice.loop(),
             self._pump(lease).loop(),
             Swaps(lease, self._clock).loop(),
             Sampler(lease, self._clock, self._readings).loop(),
+            self._bulk(lease).loop(),
         ]
         self._driver = Driver(loops, self._clock)
         downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)
@@ -119,6 +125,12 @@ class Coordinator:
         return PracticeLoop(
             lease, self._runtime, self._templates, self._clock, settings.practice, settings.runtime, self.practice
         )
+
+    def _bulk(self, lease: Lease) -> BulkLoop:
+        key, limits = self._settings.auth.secret_key, self._settings.limits
+        assert key  # noqa: S101 (checked by `run`)
+        lab = Lab(self._clock, Tokens(key))
+        return BulkLoop(lease, Workspaces(lease.database, self._clock, limits, self._templates, lab), self._clock)
 
     def _pump(self, lease: Lease) -> Pump:
         settings, endings = self._settings, Endings(lease.database, self._clock, sessions.running)
@@ -147,6 +159,8 @@ class Coordinator:
             self._driver.nudge("controller")
             self._driver.nudge("trash")
             self._driver.nudge(swaps.NAME)
+            self._driver.nudge(bulk.NAME)
+            self._driver.nudge(preview.NAME)
             self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place
 
     def practice(self) -> None:

@@ -57,6 +57,12 @@ class WorkspaceLimitError(CodeHubError):
     title = "Too many workspaces"
 
 
+class BulkLimitError(CodeHubError):
+    code = "BULK_LIMIT"
+    status = 429
+    title = "Too much is under way"
+
+
 class ShareLimitError(CodeHubError):
     code = "SHARE_LIMIT"
     status = 429

@@ -76,6 +76,19 @@ SELECT (SELECT count(*) FROM workspaces
      + (SELECT count(*) FROM workspace_swaps s JOIN workspaces o ON o.id = s.sleep_id
         WHERE NOT (o.observed_status = 'RUNNING' OR (o.health_status = 'OK' AND o.deleted_at IS NULL AND o.desired_state = 'RUNNING')));
 
+-- name: usage
+-- How much of the limits is used: by all together, and by who uses the most.
+WITH counted AS (
+    SELECT owner_id, count(*) AS n FROM workspaces
+    WHERE observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING')
+    GROUP BY owner_id
+)
+SELECT (SELECT coalesce(sum(n), 0) FROM counted)::int AS running,
+       (SELECT coalesce(max(n), 0) FROM counted)::int AS running_of_one,
+       (SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM workspaces WHERE emptied_at IS NULL GROUP BY owner_id) AS kept)::int AS kept_of_one,
+       (SELECT count(*) FROM workspaces WHERE operation = 'STARTING')::int AS starting,
+       (SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM workspace_shares GROUP BY workspace_id) AS shared)::int AS shares_of_one;
+
 -- name: running_since
 SELECT desired_at FROM workspaces
 WHERE observed_status = 'RUNNING' OR (health_status = 'OK' AND deleted_at IS NULL AND desired_state = 'RUNNING');
@@ -141,7 +154,9 @@ VALUES ($1, $2, codehub_actor_id($3), $4, codehub_data_with_ids($5), $6, $7, $8)
 -- name: page_history
 SELECT id, workspace_id, at, codehub_actor_name(actor) AS actor, code, codehub_data_with_names(data) AS data,
        from_state, to_state, took_seconds
-FROM workspace_history WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
+FROM workspace_history
+WHERE workspace_id = $1 AND id < $2 AND ($4::text[] IS NULL OR code = ANY ($4))
+ORDER BY id DESC LIMIT $3;
 
 -- name: due_to_run
 -- What is under way, and what is to run. Apart from the rest: thousands that are to be stored away are in no one's way.

@@ -4,6 +4,7 @@ Called by the API and the command line for people; in-process by proxy, TTL runn
 which change a workspace in no other way.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
@@ -147,10 +148,13 @@ class Workspaces:
         missing = f"there is no class {class_id[:63]}"
         policy_rules.enforce(policy_rules.decide(caller, Action.CLASS_MEMBERS, resource), missing)
 
-    async def history(self, caller: Principal, which: Which, *, before: int, limit: int) -> list[HistoryEntry]:
+    async def history(
+        self, caller: Principal, which: Which, *, before: int, limit: int, codes: Collection[str] | None = None
+    ) -> list[HistoryEntry]:
+        """Newest first; `codes`: only lines of these."""
         w = await self.get(caller, which, Action.WORKSPACE_HISTORY)
         async with self._database.connection() as c:
-            return await store.page_history(c, w.id, before, limit)
+            return await store.page_history(c, w.id, before, limit, codes)
 
     async def restore_points(
         self, caller: Principal, which: Which, *, keep: int, before: store.After | None, limit: int

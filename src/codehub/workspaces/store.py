@@ -83,8 +83,11 @@ async def note(c: Connection, id_: str, at: datetime, change: Change) -> None:
     )
 
 
-async def page_history(c: Connection, id_: str, before: int, limit: int) -> list[HistoryEntry]:
-    return rows(HistoryEntry, await c.fetch(sql.page_history, id_, before, limit))
+async def page_history(
+    c: Connection, id_: str, before: int, limit: int, codes: Collection[str] | None = None
+) -> list[HistoryEntry]:
+    wanted = None if codes is None else list(codes)
+    return rows(HistoryEntry, await c.fetch(sql.page_history, id_, before, limit, wanted))
 
 
 async def owned_by_admin(c: Connection, id_: str) -> bool:
