@@ -42,7 +42,8 @@ def what_if(
         output.document(found)
         return
     since, until = output.when(found["since"]), output.when(found["until"])
-    output.say(f"From {since} to {until}, {found['workspaces']} workspaces:", found)
+    how_many = f"{found['workspaces']} workspace" + ("" if found["workspaces"] == 1 else "s")
+    output.say(f"From {since} to {until}, {how_many}:", found)
     rows = [(text, *_row(found["did"][name], found["would"][name])) for name, text in FIGURES.items()]
     output.table(("", "Did", "Would", "Difference"), rows, found)
     for note in found["notes"]:

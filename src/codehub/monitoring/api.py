@@ -74,10 +74,14 @@ def _shown(s: Sample) -> SampleOut:
         active_people=s.active_people,
         waiting=s.waiting,
         wakes=sum(s.wakes),
-        wake_p50_seconds=rules.quantile(s.wakes, 0.5),
-        wake_p99_seconds=rules.quantile(s.wakes, 0.99),
+        wake_p50_seconds=_to_milliseconds(rules.quantile(s.wakes, 0.5)),
+        wake_p99_seconds=_to_milliseconds(rules.quantile(s.wakes, 0.99)),
         archive_bytes=s.archive_bytes,
         disk_free_bytes=s.disk_free_bytes,
-        loop_lag_seconds=s.loop_lag_seconds,
+        loop_lag_seconds=_to_milliseconds(s.loop_lag_seconds),
         slowest_loop=s.slowest_loop,
     )
+
+
+def _to_milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
