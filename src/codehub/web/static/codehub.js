@@ -30,6 +30,8 @@ async function ask(url, options = {}, within = ANSWER_WITHIN, sending = null) {
   if (page.querySelector("[data-logged-out]")) return end();
   if (answer.status === 404) return location.reload(); // what this page is about is gone: say so
   if (!news) throw new Error(`status ${answer.status}`);
+  // A page that is over leads to another one, whose parts are not put in here.
+  if (!options.method && "follows" in region.dataset && answer.redirected) return location.replace(answer.url);
   if (options.method) {
     // Deleting leads from a workspace's own page to the dashboard.
     if (new URL(answer.url).pathname !== location.pathname) return location.assign(answer.url);
