@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from codehub.audit.codes import Code
 from codehub.audit.model import AuditEntry
 from codehub.audit.service import AuditLog, AuditSearch
 from codehub.http import paging, provide
 from codehub.http.access import may
-from codehub.http.fields import NO_NUL
+from codehub.http.fields import NO_NUL, Moment
 from codehub.http.language import Reader
 from codehub.http.problems import documented
 from codehub.i18n import audit
@@ -49,8 +49,8 @@ async def list_audit(
         str | None, Query(max_length=100, pattern=NO_NUL, description="Who did it, or to whom it was done.")
     ] = None,
     code: Annotated[Code | None, Query(description="What was done.")] = None,
-    since: Annotated[AwareDatetime | None, Query(description="From this moment on.")] = None,
-    until: Annotated[AwareDatetime | None, Query(description="Before this moment.")] = None,
+    since: Annotated[Moment | None, Query(description="From this moment on.")] = None,
+    until: Annotated[Moment | None, Query(description="Before this moment.")] = None,
     limit: paging.Limit = 50,
     cursor: paging.NumberCursor = None,
 ) -> paging.Page[AuditEntryOut]:
