@@ -82,6 +82,15 @@ async def test_what_was_done_is_found_by_person_by_code_and_by_day(site: Site, c
         assert [item["code"] for item in (await a.json())["items"]] == ["user.change"]
 
 
+@pytest.mark.parametrize(
+    ("since", "status"),
+    [("2026-03-31T09:00:00Z", 200), ("0.5", 400), ("2026-03-31", 400), ("2026-03-31T09:00:00", 400), ("x", 400)],
+)
+async def test_moments_of_the_api_are_written_out(admin: aiohttp.ClientSession, since: str, status: int) -> None:
+    async with admin.get("/api/v1/admin/audit", params={"since": since}) as answer:
+        assert answer.status == status, await answer.text()
+
+
 async def test_a_long_log_is_shown_page_by_page(site: Site) -> None:
     for number in range(60):
         await site.services.people.create_user(operator(), f"p{number}", Role.LEARNER)

@@ -1,18 +1,19 @@
 """`GET /api/v1/admin/audit`: who did what, newest first."""
 
+import re
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from codehub.audit.codes import Code
 from codehub.audit.model import AuditEntry
 from codehub.audit.service import AuditLog, AuditSearch
 from codehub.http import paging, provide
 from codehub.http.access import may
-from codehub.http.fields import NO_NUL
+from codehub.http.fields import NO_NUL, Moment
 from codehub.http.language import Reader
 from codehub.http.problems import documented
 from codehub.i18n import audit
@@ -20,6 +21,17 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 
 router = APIRouter(prefix="/api/v1/admin", tags=["operations"], responses=documented(400, 401, 403, 503))
+DATED = re.compile(r"\d{4}-\d\d-\d\d[Tt ]")
+
+
+def _dated(value: Any) -> Any:
+    """In an address everything is text: a number there would be read as seconds."""
+    if isinstance(value, str) and not DATED.match(value):
+        raise ValueError("must be a moment such as 2026-03-31T09:00:00Z")
+    return value
+
+
+Dated = Annotated[Moment, BeforeValidator(_dated)]
 Filter = Annotated[str | None, Query(max_length=100, pattern=NO_NUL)]
 
 
@@ -49,8 +61,8 @@ async def list_audit(
         str | None, Query(max_length=100, pattern=NO_NUL, description="Who did it, or to whom it was done.")
     ] = None,
     code: Annotated[Code | None, Query(description="What was done.")] = None,
-    since: Annotated[AwareDatetime | None, Query(description="From this moment on.")] = None,
-    until: Annotated[AwareDatetime | None, Query(description="Before this moment.")] = None,
+    since: Annotated[Dated | None, Query(description="From this moment on.")] = None,
+    until: Annotated[Dated | None, Query(description="Before this moment.")] = None,
     limit: paging.Limit = 50,
     cursor: paging.NumberCursor = None,
 ) -> paging.Page[AuditEntryOut]:
