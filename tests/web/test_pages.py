@@ -104,6 +104,8 @@ def _put_together() -> set[str]:
         *(key for key in texts.TEXTS["en"] if key.startswith("courses_sessions")),
         *(f"first_{step.key}{part}" for step in FirstStep for part in ("", "_short", "_body", "_done")),
         "first_end",
+        *(key for key in texts.TEXTS["en"] if key.startswith(("all_phase_", "all_sort_", "bulk_", "history_kind_"))),
+        *(key for key in texts.TEXTS["en"] if key.startswith(("settings_", "storage_"))),
         *(f"valid_{how}" for how in classes.VALIDITIES),
         *(f"account_{section}" for section in account.SECTIONS),
         *(f"passkeys_{obstacle}" for obstacle in Obstacle),

@@ -80,8 +80,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             open_streams=open_streams,
             **vars(school),
             overview=Overview(database, school.classes, workspaces, waiting.room),
-            monitoring=Monitoring(database),
-            **_for_admins(database, clock),
+            **_for_admins(database, clock, ttl_policies),
             templates=templates,
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
@@ -93,7 +92,6 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             sharing=Sharing(database, clock, settings.limits, workspaces, school.people, isolated=where.isolated),
             ttl_policies=ttl_policies,
             activity=Activity(database, client, ttl_policies, workspaces),
-            what_if=WhatIf(database, clock, ttl_policies),
             rates=Rates(client, clock),
             sessions=learnt.sessions,
             courses=learnt.courses,
@@ -115,8 +113,10 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         await database.close()
 
 
-def _for_admins(database: Database, clock: Clock) -> dict[str, Any]:
+def _for_admins(database: Database, clock: Clock, ttl_policies: TtlPolicies) -> dict[str, Any]:
     return {
+        "monitoring": Monitoring(database),
+        "what_if": WhatIf(database, clock, ttl_policies),
         "audit": AuditLog(database),
         "all_workspaces": AllWorkspaces(database),
         "bulk": BulkActions(database, clock),
