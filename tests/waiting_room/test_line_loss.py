@@ -259,6 +259,15 @@ async def test_a_confirmation_for_a_line_that_has_changed_since_changes_nothing(
     assert (await room.standing(again)).position == 2
 
 
+async def test_a_confirmation_that_comes_when_the_window_is_over_moves_nobody_back(room: Room) -> None:
+    """It was under way for minutes; meanwhile the others were told that no token returns any more."""
+    old, new = await two_tabs(room)
+    await room.poll(old)
+    await room.pass_time(HEARTBEAT, new)
+    assert not await room.confirm(old, new.seq)
+    assert (await room.standing(new)).position == 2 - ((await room.counts()).waiting == 1)
+
+
 async def test_a_sequence_that_was_offered_a_place_stays(room: Room) -> None:
     old, new = await two_tabs(room)
     await room.poll(old)

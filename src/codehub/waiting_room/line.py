@@ -96,10 +96,15 @@ class Line:
         self._bury_later(event, expired)
         return answers.peeked(answers.Head(*head), numbers)
 
-    async def confirm(self, event: str, pid: str, seq: int, *, expected: int, name: str, joined_ms: int) -> bool | Loss:
-        """PostgreSQL has nothing against it: the sequence of this token counts. False: the line has changed since."""
+    async def confirm(
+        self, event: str, pid: str, seq: int, *, expected: int, name: str, joined_ms: int, offered: bool = False
+    ) -> bool | Loss:
+        """PostgreSQL has nothing against it: the sequence of this token counts. False: the line has changed since.
+
+        `offered`: it has a place for it, so that it counts also when it is too late to return otherwise.
+        """
         own = keys.heartbeat(event, pid), keys.waiting(event, pid)
-        answer = await self._run("confirm", event, own, pid, seq, expected, _json(name), joined_ms)
+        answer = await self._run("confirm", event, own, pid, seq, expected, _json(name), joined_ms, int(offered))
         return LOSS if answer is None else bool(answer)
 
     async def drop(self, event: str, pid: str, seq: int, why: Why, *, name: str | None = None) -> bool | Loss:

@@ -146,8 +146,9 @@ class WaitingRoom:
                 return seq
             case Arrival.OFFERED if place:
                 offered = min(place.seq, seq)
+                waited = joined.joined_ms
                 await self._line.confirm(
-                    event.id, pid, offered, expected=seq, name=joined.name, joined_ms=joined.joined_ms
+                    event.id, pid, offered, expected=seq, name=joined.name, joined_ms=waited, offered=True
                 )
                 return offered
             case Arrival.ADMITTED:
@@ -225,7 +226,11 @@ class WaitingRoom:
         if waits:
             seq = min(place.seq, token.seq) if place and arrival is Arrival.OFFERED else token.seq
             await self._line.confirm(
-                token.event, token.pid, seq, expected=expected, name=token.name, joined_ms=token.joined_ms
+                *(token.event, token.pid, seq),
+                expected=expected,
+                name=token.name,
+                joined_ms=token.joined_ms,
+                offered=arrival is Arrival.OFFERED,
             )
         else:
             await self._line.drop(token.event, token.pid, token.seq, Why.STALE)

@@ -1,6 +1,7 @@
 -- PostgreSQL has nothing against this sequence: unchecked becomes live, and of two sequences the lower one counts.
 -- KEYS[10] heartbeat, KEYS[11] waiting. ARGV: now, pid, sequence, the one in line that the check began with, name as
--- JSON, joined. Returns 1; 0 if the line has changed since.
+-- JSON, joined, is the sequence offered a place? ('1', '0'). Returns 1; 0 if the line has changed since, or if it is too
+-- late to return to an earlier place: outside the window nobody moves back for another.
 if lost then
     return 'LOSS'
 end
@@ -10,7 +11,7 @@ if tonumber(redis.call('ZSCORE', EVENT, pid)) ~= expected then
 end
 local offered = redis.call('ZSCORE', OFFER, pid)
 if seq ~= expected then
-    if offered or seq > expected then
+    if offered or seq > expected or (now >= window and ARGV[7] ~= '1') then
         return 0
     end
     redis.call('ZADD', EVENT, digits(seq), pid)
