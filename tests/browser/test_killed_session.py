@@ -59,7 +59,9 @@ async def go_to(page: Page, lab: Lab, moment: str) -> str | None:
         await expect(page.get_by_text("1 of 3 need another look")).to_be_visible()
         return None
     if moment == "waking":
-        await page.get_by_role("button", name="Open the workspace").click()
+        # Until its script is there, which a page without a server cannot get any more.
+        async with page.expect_event("requestfinished", lambda request: request.url.endswith("/waking.js")):
+            await page.get_by_role("button", name="Open the workspace").click()
         return None
     id_ = await open_workspace(page)
     await expect(page.get_by_text("The files for this session are in your workspace.")).to_be_visible()
@@ -115,9 +117,8 @@ async def test_a_session_goes_on_in_another_browser_after_everything_was_killed(
             await begin(page, session)
             # A page that waited for its workspace goes on to it by itself, with the session beside it.
             there = old.frame_locator("#panel iframe") if moment == "waking" else old
-            await expect(
-                there.get_by_text("You went on with this in another tab or on another device.")
-            ).to_be_visible()
+            told = there.get_by_text("You went on with this in another tab or on another device.")
+            await expect(told).to_be_visible(timeout=3 * WAIT_MS)  # a leader is found, and starts the workspace
             await finish(page, lab, moment)
             runs = await runs_of(another, session)
         assert [(run["status"], run["fence"]) for run in runs] == [("COMPLETED", 2)]
