@@ -251,6 +251,7 @@ async def test_the_page_says_that_the_learner_is_there(lab: Lab) -> None:
         page = await browser.new_page()
         await page.clock.install()
         await begin(page, id_)
+        await page.wait_for_load_state()  # then its script runs
         before = (await runs_of(browser, id_))[0]["last_activity_at"]
         async with page.expect_response(re.compile("/activity$")) as beat:
             await page.clock.run_for(61_000)

@@ -90,6 +90,8 @@ STEPS: list[tuple[str, int]] = [
     ("backup {file}", 0),
     ("restore {file}", 1),
     ("ide install no-such-ide", 1),
+    ("ttl what-if --standby 15m", 0),
+    ("ttl what-if --standby soon", 1),
     ("hold 2h", 1),
 ]
 

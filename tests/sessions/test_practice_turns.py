@@ -48,7 +48,7 @@ async def test_a_first_request_does_not_wait_for_the_second_of_others(database: 
         await house.loop.tick()
         assert await status(house, alice[0], bob[0]) == ["RUNNING", "RUNNING"]
         await house.workspace("w3", "carol")
-        carol = await house.check("true", of="w3")
+        carol = await house.check(HELD, seconds=60, of="w3")  # which is there to be seen
         await house.sh("touch go", of="w1")
         await asyncio.wait(house.working(), return_when=asyncio.FIRST_COMPLETED)
         await house.loop.tick()
