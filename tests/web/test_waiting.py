@@ -4,6 +4,7 @@ opens after entering; nobody waits by looking, or for another person.
 
 import html
 import re
+import urllib.parse
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -217,6 +218,19 @@ async def test_leaving_giving_back_and_an_event_that_is_not_there(queue: QueueSi
             assert "There is no such line" in await answer.text()
     async with queue.site.client() as stranger, stranger.get("/wait/workshop", allow_redirects=False) as answer:
         assert (answer.status, answer.headers["location"]) == (303, "/")
+
+
+async def test_a_tab_whose_place_was_left_in_another_is_not_told_that_it_was_silent(queue: QueueSite) -> None:
+    """It may look again before the browser has heard that the token is over."""
+    async with queue.site.browser("mina") as browser:
+        await leads(browser, "/wait/lab/join", x="")
+        kept = {c.key: c.value for c in browser.cookie_jar if c.key == "codehub_wait_lab"}
+        token = dict(urllib.parse.parse_qsl(kept["codehub_wait_lab"]))["token"]
+        await queue.site.services.waiting_room.leave(token)
+        shown = await page(browser, "/wait/lab")
+        assert "Your place in line is gone" not in shown
+        assert IN_LINE not in shown
+        assert not await queue.site.services.waiting_room.was_left("no token")
 
 
 async def test_only_who_runs_a_line_sees_names_and_changes_it(queue: QueueSite) -> None:

@@ -288,6 +288,16 @@ class WaitingRoom:
                 await c.execute(sql.nudge)
         await self._tell(event, place, Why.LEFT, waiting.name)
 
+    async def was_left(self, token: str) -> bool:
+        """Of a token that is over: by its person's own act, in whichever tab, and not because they were silent?"""
+        try:
+            waiting = self._read(token)
+        except TokenExpiredError:
+            return False
+        async with self._database.connection() as c:
+            place = await store.find_place(c, waiting.event, waiting.pid)
+        return place is not None and place.gone_seq >= waiting.seq
+
     async def _tell(self, event: Event, place: Place, why: Why, name: str) -> None:
         """Redis hears what PostgreSQL has decided. Where it cannot, the pump says it again."""
         up_to = rules.drop_up_to(place)

@@ -92,7 +92,8 @@ class Reader:
             return held
         outcome = await self._services.workspaces.expected(self._caller, workspace_id)
         if isinstance(outcome, NoPlace):
-            return LineView(Screen.GONE if self._kept.token else Screen.JOIN, practice, heartbeat=heartbeat)
+            gone = self._kept.token and not await self._services.waiting_room.was_left(self._kept.token)
+            return LineView(Screen.GONE if gone else Screen.JOIN, practice, heartbeat=heartbeat)
         return LineView(Screen.FREE, practice) if self._kept.token else None
 
     def _in_line(self, status: Status, *, practice: bool) -> LineView:

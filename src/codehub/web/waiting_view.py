@@ -96,7 +96,10 @@ class Reader:
                 status = await self._services.waiting_room.status(kept.token)
                 return await self._in_line(status, kept)
         except TokenExpiredError:
-            return await self._place() or View(self._event, Screen.GONE)
+            if place := await self._place():
+                return place
+            left = await self._services.waiting_room.was_left(kept.token)
+            return await self._outside() if left else View(self._event, Screen.GONE)
         except UnavailableError:
             return View(self._event, Screen.AWAY, refresh=LEAST_RELOAD)
         return await self._place() or await self._outside()
