@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from codehub.web import presentation
-from codehub.web.middleware import SECURITY_HEADERS
+from codehub.web.middleware import policy_in_frame_of
 from codehub.web.rendering import locale_for, render
 from codehub.web.services import services_of
 from codehub.web.waiting_tickets import WaitTickets
@@ -157,8 +157,7 @@ def no_pass(request: Request, *, home_url: str) -> Response:
 def in_frame(request: Request, page: Response) -> Response:
     """On a workspace's origin, in a frame: that of our own page, and of no other."""
     ancestors = " ".join(services_of(request).origins.frames(request.headers.get("host", "")))
-    policy = SECURITY_HEADERS["content-security-policy"]
-    page.headers["content-security-policy"] = policy.replace("frame-ancestors 'none'", f"frame-ancestors {ancestors}")
+    page.headers["content-security-policy"] = policy_in_frame_of(ancestors)
     return page
 
 

@@ -39,6 +39,12 @@ SECURITY_HEADERS = {
 }
 
 
+def policy_in_frame_of(ancestors: str) -> str:
+    """The policy of a page that these pages, and no others, may show in a frame."""
+    policy = SECURITY_HEADERS["content-security-policy"]
+    return policy.replace("frame-ancestors 'none'", f"frame-ancestors {ancestors}")
+
+
 class RequestContext:
     """Outermost: gives the request an id and an address, logs and counts it, sets the headers every answer has.
 

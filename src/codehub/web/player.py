@@ -29,7 +29,7 @@ from codehub.web import handover, player_view, practice_view, questions, waiting
 from codehub.web.attempts import Attempt, Attempts
 from codehub.web.forms import Form, Posted, PostedAnswers, back, code_of
 from codehub.web.learning_presentation import Screen
-from codehub.web.middleware import SECURITY_HEADERS
+from codehub.web.middleware import policy_in_frame_of
 from codehub.web.page_access import may
 from codehub.web.rendering import locale_for, render
 from codehub.web.services import services_of
@@ -68,9 +68,7 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.SESSION
         beside=handover.is_framed(request),
     )
     if handover.is_framed(request):  # beside the IDE, in the page around both
-        response.headers["content-security-policy"] = SECURITY_HEADERS["content-security-policy"].replace(
-            "frame-ancestors 'none'", "frame-ancestors 'self'"
-        )
+        response.headers["content-security-policy"] = policy_in_frame_of("'self'")
     waiting_memory.follow(request, response, caller, LAB, view.line.token if view.line else "")
     return response
 

@@ -20,7 +20,7 @@ from codehub.waiting_room.model import LAB
 from codehub.web import player_line_view, player_view
 from codehub.web import waiting_memory as memory
 from codehub.web.forms import NO_PLACE, Form, Posted, back, code_of
-from codehub.web.middleware import SECURITY_HEADERS
+from codehub.web.middleware import policy_in_frame_of
 from codehub.web.page_access import may
 from codehub.web.rendering import render
 from codehub.web.services import services_of
@@ -29,9 +29,7 @@ from codehub.web.waiting_memory import Kept, Want
 router = APIRouter(include_in_schema=False)
 LONGEST = 100  # characters of what names a run
 FRAMED = {
-    "content-security-policy": SECURITY_HEADERS["content-security-policy"].replace(
-        "frame-ancestors 'none'", "frame-ancestors 'self'"
-    ),
+    "content-security-policy": policy_in_frame_of("'self'"),
     "x-frame-options": "SAMEORIGIN",
 }
 
