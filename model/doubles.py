@@ -127,6 +127,9 @@ class Runtime:
     async def unpark_volume(self, _id: str, generation: str, made: str) -> None:
         await Ask("unpark_volume", generation, made)
 
+    async def warm_up(self, _template: Template) -> None:
+        pass
+
     async def start(self, _workload: Workload) -> None:
         await Ask("start")
 

@@ -25,7 +25,7 @@ from codehub.runtimes.base import (
     Volume,
     Workload,
 )
-from codehub.templates.model import StarterFile
+from codehub.templates.model import StarterFile, Template
 
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -128,6 +128,9 @@ class NullRuntime:
             for id_, volume in self.homes.items()
             if ids is None or id_ in ids
         ]
+
+    async def warm_up(self, template: Template) -> None:
+        pass
 
     async def start(self, workload: Workload) -> None:
         self._call("start", workload.workspace_id)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import io
 import os
 import pathlib
@@ -13,23 +14,45 @@ from typing import TypeVar
 from codehub.archives.model import Quota
 from codehub.archives.pack import Packer
 from codehub.clock import SystemClock
-from codehub.runtimes.base import Container, Source, Workload
+from codehub.runtimes.base import Cold, Container, Source, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.process import ProcessRuntime
 from codehub.system.privileges import service_account
+from codehub.templates.model import Template
 from tests.archives import trees
 from tests.places import a_place
 
 T = TypeVar("T")
-# Namespaces are tested everywhere; bubblewrap where it is installed, which `make test` says at its start.
-KINDS = ["namespaces", *(["bubblewrap"] if shutil.which("bwrap") else [])]
+# Namespaces are tested everywhere, cold and warm; bubblewrap where it is installed (`make test` says so at its start).
+WARM = "warm"
+KINDS = ["namespaces", WARM, *(["bubblewrap"] if shutil.which("bwrap") else [])]
+
+
+class WarmRuntime(ProcessRuntime):
+    """Whatever Python program it is asked for, it starts as a copy of one that is there."""
+
+    async def start(self, workload_: Workload) -> Cold | None:
+        process = workload_.template.process
+        if process is None:
+            return await super().start(workload_)
+        template = dataclasses.replace(workload_.template, process=dataclasses.replace(process, warm=True))
+        await self.loaded(template)
+        cold = await super().start(dataclasses.replace(workload_, template=template))
+        assert cold in {None, Cold.PROGRAM}, cold
+        return cold
+
+    async def loaded(self, template: Template) -> None:
+        await self.warm_up(template)
+        await asyncio.gather(*self._loads)
 
 
 def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> ProcessRuntime:
     # Users of this process's tests alone: what others start under theirs is counted by user as well.
     users = 200_000 + os.getpid() % 30_000 * 1_000
-    config = RuntimeConfig(isolation=kind, log_max_bytes=1 << 20, uid_base=users, **changes)  # type: ignore[arg-type]
-    return ProcessRuntime(data_dir, config, service_account(None), SystemClock())
+    isolation = "namespaces" if kind == WARM else kind
+    config = RuntimeConfig(isolation=isolation, log_max_bytes=1 << 20, uid_base=users, **changes)  # type: ignore[arg-type]
+    make = WarmRuntime if kind == WARM else ProcessRuntime
+    return make(data_dir, config, service_account(None), SystemClock())
 
 
 @contextlib.asynccontextmanager

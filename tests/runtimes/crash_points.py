@@ -31,7 +31,7 @@ async def place(runtime: ProcessRuntime) -> None:
 
 
 STARTER = (StarterFile("a/note", b"from the start"), StarterFile("run", b"#!/bin/sh\n", executable=True))
-VERBS: dict[str, Callable[[ProcessRuntime], Awaitable[None]]] = {
+VERBS: dict[str, Callable[[ProcessRuntime], Awaitable[object]]] = {
     "create": lambda runtime: runtime.create_volume("w1", "g1"),
     "furnish": lambda runtime: runtime.create_volume("w1", "g1", STARTER),
     "place": place,

@@ -10,7 +10,15 @@ from typing import Any
 from codehub.i18n.locales import Locale
 
 MOMENTS = frozenset({"created_at", "active_at", "idle_since", "asleep_since", "orphan_since", "until", "at", "since"})
-CODED = {"operation": "operation", "plan": "plan", "work": "work", "rule": "rule", "reason": "trouble", "why": "why"}
+CODED = {
+    "operation": "operation",
+    "plan": "plan",
+    "work": "work",
+    "rule": "rule",
+    "reason": "trouble",
+    "why": "why",
+    "cold": "cold",
+}
 NAMED = {**CODED, "role": "role", "active": "active", "verb": "verb"}
 
 

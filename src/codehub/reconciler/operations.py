@@ -132,7 +132,9 @@ class Operations:
         """Start, then wait until it answers or is gone again."""
         template = self._template(w)
         trusted = await self._is_trusted(w)
-        await self._runtime.start(Workload(w.id, w.owner, template, self._provide(w), trusted=trusted))
+        cold = await self._runtime.start(Workload(w.id, w.owner, template, self._provide(w), trusted=trusted))
+        if cold:
+            await self._transitions.note_cold(w, cold)
         pause = FIRST_POLL
         while True:
             container = await self._runtime.container(w.id)

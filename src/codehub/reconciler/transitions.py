@@ -9,7 +9,7 @@ from codehub.archives.model import Archived
 from codehub.clock import Clock
 from codehub.coordinator.leader import Lease
 from codehub.db import Connection
-from codehub.runtimes.base import Container
+from codehub.runtimes.base import Cold, Container
 from codehub.workspaces import history, rules, store
 from codehub.workspaces.model import Desired, DesiredBy, Health, Observation, Observed, Operation, Reason, Workspace
 from codehub.workspaces.store import Change, sql
@@ -142,6 +142,11 @@ class Transitions:
             figures = (meta.created_at, meta.size, meta.content_bytes, meta.files)
             await c.execute(store.points.note_point, made.key, w.id, w.op_id, *figures)
             return True
+
+    async def note_cold(self, w: Workspace, cold: Cold) -> None:
+        async with self._lease.transaction() as c:
+            now = self._clock.now()
+            await store.note(c, w.id, now, Change(ACTOR, history.StartedCold(cold), w.phase))
 
     async def note_progress(self, w: Workspace, done: int, total: int) -> None:
         async with self._lease.transaction() as c:

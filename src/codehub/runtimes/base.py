@@ -113,6 +113,18 @@ class ExecResult:
         return self.left_out > 0
 
 
+class Cold(StrEnum):
+    """Why a workspace whose template wants a warm start got a cold one."""
+
+    SANDBOX = "sandbox"  # bubblewrap, or none: they start programs themselves
+    PROGRAM = "program"  # not one of Python, or not found by its path
+    ENVIRONMENT = "environment"  # has what an interpreter reads when it starts
+    OWN_PACKAGES = "own_packages"  # in the home, which go before those that are loaded
+    NOT_LOADED = "not_loaded"  # yet
+    OUTDATED = "outdated"  # what was loaded has changed since, or its parent does not answer
+    UNFIT = "unfit"  # what is to be loaded cannot be shared
+
+
 class PutOutcome(StrEnum):
     WRITTEN = "written"
     UNCHANGED = "unchanged"  # it is there already, or is being worked on since it was delivered
@@ -218,8 +230,15 @@ class Runtime(Protocol):
         """All that takes disk, of these workspaces or of whichever there are, known to anybody or not. Asked rarely."""
         ...
 
-    async def start(self, workload: Workload) -> None:
-        """Start the IDE. Returns when the process exists; whether it answers is observed. Running already is fine."""
+    async def start(self, workload: Workload) -> Cold | None:
+        """Start the IDE. Returns when the process exists; whether it answers is observed. Running already is fine.
+
+        A template may want a warm start. Where that cannot be, the start is cold, and the answer is why.
+        """
+        ...
+
+    async def warm_up(self, template: Template) -> None:
+        """Make the next start of this template quick, where that can be; asked often, it finds its work done."""
         ...
 
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:

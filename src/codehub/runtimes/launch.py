@@ -1,6 +1,6 @@
-"""Command lines for our own helper processes. Used by `process`, `inside` and `isolation`.
+"""Command lines for our own helper processes. Used by `process`, `inside`, `isolation` and `warm`.
 
-They are started without `site` and without the environment: nothing of the platform's configuration is loaded or
+Helpers are started without `site` and without the environment: nothing of the platform's configuration is loaded or
 passed on, and they are up in a few hundredths of a second.
 """
 
@@ -18,3 +18,26 @@ _BOOT = (
 
 def helper(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _BOOT, PACKAGE_ROOT, module, *arguments]
+
+
+# The last line runs with nothing else on the stack: what it runs ends as a program does that was started anew.
+_WARM = """
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+added = "" if sys.argv[1] in sys.path else sys.argv[1]
+sys.path.extend([added] if added else [])
+from codehub.runtimes.shepherd import become, warm
+program = None
+try:
+    warm.main(sys.argv[2:])
+except become.Run as run:
+    program = run.program
+if program:
+    become.run(program, added)
+"""
+
+
+def warm_parent(interpreter: str, flags: tuple[str, ...], *arguments: str) -> list[str]:
+    """With `site`, as the program that its copies become: what that one would load is what they are to have."""
+    return [interpreter, *flags, "-c", _WARM, PACKAGE_ROOT, *arguments]

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 
-from codehub.runtimes import cgroups, files, launch, records
-from codehub.runtimes.base import RuntimeFailureError, StartFailedError
+from codehub.runtimes import cgroups, files, launch, records, warm
+from codehub.runtimes.base import Cold, RuntimeFailureError, StartFailedError
 from codehub.runtimes.layout import WorkspacePaths
 from codehub.runtimes.records import Running
 from codehub.runtimes.shepherd.spec import Spec
@@ -26,33 +26,55 @@ PASSING = "bwrap: loopback: "
 
 async def start(spec: Spec, threads: Threads) -> None:
     """Hand over to a shepherd; returns when it has the IDE's process, or had it already."""
-
-    def hand_over() -> "subprocess.CompletedProcess[bytes]":
-        return subprocess.run(
-            launch.helper("main"),
-            input=spec.dumps(),
-            capture_output=True,
-            env={},
-            cwd="/",
-            start_new_session=True,
-            timeout=START_SECONDS,
-            check=False,
-        )
-
     for attempt in range(ATTEMPTS):
         # In a thread: uvloop does not report the end of a process whose own child lives on, which is what shepherds do.
         try:
-            done = await threads.run(START, hand_over)
+            said = await threads.run(START, _hand_over, spec)
         except subprocess.TimeoutExpired:
             raise RuntimeFailureError("the start does not come to an end") from None
-        said, complaint = done.stdout, done.stderr
-        if not said:
-            raise StartFailedError(complaint.decode(errors="replace").strip().rpartition("\n")[2] or "no shepherd")
-        trouble = json.loads(said).get("error")
+        trouble = trouble_in(said)
         if not trouble:
             return
         if attempt + 1 == ATTEMPTS or not trouble.startswith(PASSING):
             raise StartFailedError(trouble)
+
+
+def _hand_over(spec: Spec) -> bytes:
+    done = subprocess.run(
+        launch.helper("main"),
+        input=spec.dumps(),
+        capture_output=True,
+        env={},
+        cwd="/",
+        start_new_session=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    if not done.stdout:
+        raise StartFailedError(done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or "no shepherd")
+    return done.stdout
+
+
+def trouble_in(said: bytes) -> str:
+    """Of what a shepherd answered; empty when it has the workspace's process."""
+    return str(json.loads(said).get("error") or "")
+
+
+async def start_warm(spec: Spec, kind: warm.Kind, parents: warm.WarmParents, threads: Threads) -> Cold | None:
+    """The same by a copy of a warm parent. A reason: nothing was begun."""
+    try:
+        said = await threads.run(START, parents.hand_over, kind, spec)
+    except warm.ParentFailedError as e:
+        return e.reason
+    except TimeoutError:
+        raise RuntimeFailureError("the start does not come to an end") from None
+    except OSError:
+        said = b""
+    if not said:
+        raise StartFailedError("the shepherd ended before it answered")
+    if trouble := trouble_in(said):
+        raise StartFailedError(trouble)
+    return None
 
 
 async def stop(paths: WorkspacePaths, grace_seconds: float, threads: Threads) -> None:

@@ -26,9 +26,11 @@ from codehub.runtimes import (
     nodes,
     records,
     sandbox,
+    warm,
     workload,
 )
 from codehub.runtimes.base import (
+    Cold,
     Container,
     DiskItem,
     ExecResult,
@@ -48,12 +50,12 @@ from codehub.runtimes.layout import Layout, WorkspacePaths
 from codehub.runtimes.network import ways
 from codehub.runtimes.records import Running
 from codehub.runtimes.sandbox import SandboxSpec
-from codehub.runtimes.shepherd.spec import PLAIN
-from codehub.runtimes.threads import DELETE, MOVE, OBSERVE, START, Threads
+from codehub.runtimes.shepherd.spec import NAMESPACES, PLAIN, Spec
+from codehub.runtimes.threads import DELETE, MOVE, OBSERVE, START, WARM, Threads
 from codehub.runtimes.volumes import Meta, Volumes
 from codehub.system.privileges import Account
 from codehub.templates import programs
-from codehub.templates.model import Network, ProcessSpec, StarterFile
+from codehub.templates.model import Network, ProcessSpec, StarterFile, Template
 
 ANSWER_SECONDS = 1.0
 WRITING_SECONDS = 5.0
@@ -75,6 +77,8 @@ class ProcessRuntime:
         self._volumes = Volumes(self._layout, config.uid_base if self._as_root else None)
         self._host: workload.HostContext | None = None
         self._groups: cgroups.Groups | None = None
+        self._parents = warm.WarmParents(warm.WarmConfig(config.warm_idle_seconds, config.warm_memory_mb << 20))
+        self._loads: set[asyncio.Future[None]] = set()
 
     @property
     def node(self) -> str:
@@ -162,11 +166,11 @@ class ProcessRuntime:
     async def disk_items(self, ids: Collection[str] | None = None) -> Sequence[DiskItem]:
         return await self._threads.run(OBSERVE, self._volumes.disk_items, ids)
 
-    async def start(self, workload_: Workload) -> None:
+    async def start(self, workload_: Workload) -> Cold | None:
         paths = self._layout.of(workload_.workspace_id)
         running = records.read(paths)
         if running and running.alive:
-            return
+            return None
         if running:
             await self._threads.run(START, lifecycle.clear_up, paths, running)
         host = self._as_far_as_trusted(await self._host_context(), workload_)
@@ -190,10 +194,42 @@ class ProcessRuntime:
             filter_=limits.filter_of(process, host.isolation.kind),
         )
         try:
-            await lifecycle.start(dataclasses.replace(spec, groups=groups, shares=shares), self._threads)
+            return await self._begin(dataclasses.replace(spec, groups=groups, shares=shares), workload_, host)
         except StartFailedError:
             cgroups.remove(groups)
             raise
+
+    async def _begin(self, spec: Spec, workload_: Workload, host: workload.HostContext) -> Cold | None:
+        process = workload.process_of(workload_)
+        if not (process.warm and self._config.warm_starts):
+            await lifecycle.start(spec, self._threads)
+            return None
+        kind = workload.warm_kind(process, spec.command, spec.network.kind, host)
+        cold = warm.cold_because(spec, kind) if kind else Cold.PROGRAM
+        if kind and cold is None:
+            cold = await lifecycle.start_warm(spec, kind, self._parents, self._threads)
+        if cold:
+            await lifecycle.start(spec, self._threads)
+        if kind and cold in {Cold.NOT_LOADED, Cold.OUTDATED}:
+            self._load(kind)  # after this start, which needs the processor itself
+        return cold
+
+    async def warm_up(self, template: Template) -> None:
+        process = template.process
+        if process is None or not (process.warm and self._config.warm_starts):
+            return
+        host = await self._host_context()
+        words = programs.command(list(process.command), self._layout.data_dir)
+        network = workload.network_of(process, host).kind
+        kind = workload.warm_kind(process, words, network, host) if words else None
+        if kind and host.isolation.kind == NAMESPACES:
+            self._load(kind)
+
+    def _load(self, kind: warm.Kind) -> None:
+        """In the background: whoever starts meanwhile starts cold."""
+        task = asyncio.ensure_future(self._threads.run(WARM, self._parents.warm_up, kind))
+        self._loads.add(task)
+        task.add_done_callback(self._loads.discard)
 
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:
         await lifecycle.stop(self._layout.of(workspace_id), grace_seconds, self._threads)
@@ -256,7 +292,8 @@ class ProcessRuntime:
         return await inside.disk_usage(self._layout.of(workspace_id).home, self._config.disk_usage_seconds)
 
     async def close(self) -> None:
-        """What runs has its shepherd; only groups without anybody in them are taken away."""
+        """What runs has its shepherd; only warm parents and groups without anybody in them are taken away."""
+        await asyncio.to_thread(self._parents.close)
         if self._groups:
             self._groups.leave()
 

@@ -1,7 +1,8 @@
 """Threads for what blocks, an executor for each kind of work: nothing waits behind another kind. Used by `process`.
 
 How much of a kind is under way at a time is bounded by the caller (the controller); a thread is made when it
-is needed, so a large number here costs nothing. Only deletions, which other loops ask for too, are bounded here.
+is needed, so a large number here costs nothing. Only deletions, which other loops ask for too, are bounded here, and
+the loading of modules, which takes a processor for seconds.
 """
 
 import asyncio
@@ -12,8 +13,8 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-OBSERVE, START, STOP, MOVE, DELETE = "observe", "start", "stop", "move", "delete"
-SIZES = {OBSERVE: 4, START: 128, STOP: 128, MOVE: 16, DELETE: 4}
+OBSERVE, START, STOP, MOVE, DELETE, WARM = "observe", "start", "stop", "move", "delete", "warm"
+SIZES = {OBSERVE: 4, START: 128, STOP: 128, MOVE: 16, DELETE: 4, WARM: 1}
 
 
 class Threads:

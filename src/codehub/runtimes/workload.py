@@ -2,15 +2,17 @@
 
 import pathlib
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codehub.runtimes import launch, limits, sandbox
+from codehub.runtimes import launch, limits, sandbox, warm
 from codehub.runtimes.base import ImageNotFoundError, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.isolation import Isolation
 from codehub.runtimes.layout import DOOR, SOCKET, Layout, WorkspacePaths
 from codehub.runtimes.network import ways
 from codehub.runtimes.sandbox import Machine, SandboxSpec
+from codehub.runtimes.shepherd import python_program
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, HOST_NETWORK, NO_NETWORK, PLAIN, NetworkSpec, Spec
 from codehub.system.privileges import Account
 from codehub.templates import programs
@@ -74,6 +76,21 @@ def basic_environment(workspace_id: str, user: str, home: str, data_dir: pathlib
         "CODEHUB_WORKSPACE_ID": workspace_id,
         **ways.environment(network),
     }
+
+
+def warm_kind(process: ProcessSpec, command: Sequence[str], network: str, host: HostContext) -> warm.Kind | None:
+    """The parent of which such a program can be a copy; None: it is no Python program that is found by its path.
+
+    One that needs a port is started by a relay, which does not need to be quick.
+    """
+    program = None if uses_port(process.command) else python_program.of(list(command))
+    if program is None:
+        return None
+    id_, home = warm.NO_WORKSPACE, f"/home/{warm.NO_USER}"
+    values = {"home": home, "workspace_id": id_, "base_path": f"/w/{id_}/", "socket": "", "port": ""}
+    environment = basic_environment(id_, warm.NO_USER, home, host.data_dir, network)
+    environment |= {key: expand(value, values) for key, value in process.env.items()}
+    return warm.Kind.of(program, process.preload, environment)
 
 
 def home_of(box: SandboxSpec, host: HostContext) -> str:

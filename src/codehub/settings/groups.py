@@ -208,6 +208,23 @@ class RuntimeConfig(ShareConfig):
         "this machine's loopback, and the others.",
         check=one_of("admins", "everybody"),
     )
+    warm_starts: bool = setting(
+        "CODEHUB_WARM_STARTS",
+        True,
+        "Start the programs of templates that say `warm` as copies of a process that has their modules loaded.",
+    )
+    warm_idle_seconds: float = setting(
+        "CODEHUB_WARM_IDLE_SECONDS",
+        1800.0,
+        "Seconds without a start after which such a process ends; it takes some 100 MB, shared with its copies.",
+        check=at_least(1.0),
+    )
+    warm_memory_mb: int = setting(
+        "CODEHUB_WARM_MEMORY_MB",
+        1024,
+        "Megabytes that one such process may take; beyond that it ends, and starts are cold.",
+        check=at_least(64),
+    )
     log_max_bytes: int = setting(
         "CODEHUB_LOG_MAX_BYTES",
         8 * 1024 * 1024,

@@ -126,7 +126,13 @@ def give_up_rights(uid: int | None, gid: int | None) -> None:
         os.setgroups([])
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
+    _drop_capabilities()  # in a user namespace of one's own they would last until another program is run
     prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _drop_capabilities() -> None:
+    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+    _check(_libc.capset(header, bytes(24)), "capset")
 
 
 def map_user(inside_uid: int, inside_gid: int, outside_uid: int, outside_gid: int) -> None:

@@ -23,6 +23,7 @@ TABLES = {
 NOT_IN_FILES = {"name", "starter_files", "translations"}
 LONGEST_DESCRIPTION = 300  # characters: a sentence or two
 FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -127,6 +128,10 @@ def _process(spec: ProcessSpec | None) -> str | None:
         return f"paths must be absolute, and {wrong} is not"
     if spec.allow and spec.network is not Network.ALLOWLIST:
         return 'allow goes with network = "allowlist"'
+    if wrong := next((name for name in spec.preload if not MODULE.fullmatch(name)), None):
+        return f"preload names modules, and {wrong} cannot be one"
+    if spec.preload and not spec.warm:
+        return "preload goes with warm = true"
     return allowlist.complaint(spec.allow)
 
 

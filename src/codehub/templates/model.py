@@ -39,6 +39,8 @@ class ProcessSpec:
     network: Network | None = None  # None: as the platform says
     allow: tuple[str, ...] = ()  # for `allowlist`: more hosts than the platform names
     paths: tuple[str, ...] = ()  # more folders of this machine that the workspace may read
+    warm: bool = False  # a Python program that is copied from a process with its modules loaded
+    preload: tuple[str, ...] = ()  # those modules
     nested_namespaces: bool = False  # sandboxes inside of it (bubblewrap, rootless containers), at some risk
 
 

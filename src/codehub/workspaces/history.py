@@ -225,6 +225,13 @@ class Started(Done, code="started", event=Operation.STARTING):
 
 
 @dataclass(frozen=True)
+class StartedCold(Record, code="started_cold", event="started cold"):
+    """Its template wants warm starts."""
+
+    cold: str  # one of `runtimes.base.Cold`
+
+
+@dataclass(frozen=True)
 class Stopped(Done, code="stopped", event=Operation.STOPPING):
     pass
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from codehub.runtimes.shepherd import namespaces, seccomp, shares
+from codehub.runtimes.shepherd.namespaces import Begin
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, NAMESPACES, UMASK, Spec
 from codehub.system import kernel
 
@@ -34,7 +35,7 @@ class Child:
             os.close(self._go)  # bubblewrap only waits for something to read
 
 
-def launch(spec: Spec) -> Child:
+def launch(spec: Spec, begin: Begin) -> Child:
     output, printed = os.pipe()
     go, let_go = os.pipe()
     hear, tell = os.pipe()
@@ -42,7 +43,7 @@ def launch(spec: Spec) -> Child:
         fcntl.fcntl(output, F_SETPIPE_SZ, PIPE_BYTES)
     ours = os.fork()
     if ours == 0:
-        _child(spec, printed, go, tell)
+        _child(spec, begin, printed, go, tell)
     for fd in (printed, go, tell):
         os.close(fd)
     said = _read_all(hear)
@@ -69,7 +70,7 @@ def _read_all(fd: int) -> bytes:
     return data
 
 
-def _child(spec: Spec, printed: int, go: int, tell: int) -> NoReturn:
+def _child(spec: Spec, begin: Begin, printed: int, go: int, tell: int) -> NoReturn:
     """In the forked child: nothing of the shepherd's stays open, then into the sandbox."""
     try:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -88,7 +89,7 @@ def _child(spec: Spec, printed: int, go: int, tell: int) -> NoReturn:
         early = {name: value for name, value in shares.rlimits(spec.shares).items() if spec.uid or name != "nproc"}
         shares.apply_rlimits(early)
         if spec.isolation == NAMESPACES:
-            namespaces.usher(spec, go, tell)
+            namespaces.usher(spec, begin, go, tell)
         os.setsid()
         if spec.isolation == BUBBLEWRAP:
             if spec.uid is not None and spec.network.private_network:

@@ -20,9 +20,10 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from codehub.runtimes.shepherd import launch, tree
+from codehub.runtimes.shepherd import launch, namespaces, tree
 from codehub.runtimes.shepherd.log_files import LogFiles
 from codehub.runtimes.shepherd.log_rate import LogRate
+from codehub.runtimes.shepherd.namespaces import Begin
 from codehub.runtimes.shepherd.network import Inside, Network
 from codehub.runtimes.shepherd.shares import rlimits
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, PLAIN, Spec
@@ -42,6 +43,11 @@ def main(_arguments: list[str]) -> None:
     spec = Spec.loads(sys.stdin.buffer.read())
     if os.fork():
         os._exit(0)  # nobody waits for us: we belong to no session, and to no platform
+    run(spec, namespaces.execute)
+
+
+def run(spec: Spec, begin: Begin) -> NoReturn:
+    """The shepherd's life, in a process of its own; `begin` makes the process inside the program."""
     os.setsid()
     os.chdir("/")
     os.umask(0o027)
@@ -49,7 +55,7 @@ def main(_arguments: list[str]) -> None:
         signal.signal(number, signal.SIG_IGN)
     try:
         shepherd = Shepherd(spec)
-        shepherd.start()
+        shepherd.start(begin)
     except NotStartedError as e:
         _answer({"running": True} if not e.args else {"error": str(e)})
         os._exit(0)
@@ -81,14 +87,14 @@ class Shepherd:
         self._code: int | None = None
         self._silent = False
 
-    def start(self) -> None:
+    def start(self, begin: Begin) -> None:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         self._wake, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._spec.exit_file)
-        self._child = launch.launch(self._spec)
+        self._child = launch.launch(self._spec, begin)
         first = Identity.of(self._child.first)
         me = Identity.of(os.getpid())
         if first is None or me is None:

@@ -14,7 +14,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from codehub.runtimes.shepherd import seccomp, shares
@@ -24,11 +24,12 @@ from codehub.system import kernel
 COULD_NOT = 125  # exit code for a sandbox that could not be built
 LEAST_FILES = 65_536
 TERMINALS = 256  # of one workspace; the machine has 4096 for all
+Begin = Callable[[Spec], NoReturn]  # makes the process inside the program
 NODES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 
 
-def usher(spec: Spec, go: int, tell: int) -> NoReturn:
+def usher(spec: Spec, begin: Begin, go: int, tell: int) -> NoReturn:
     """Forked by the shepherd: enter new namespaces, fork the first process inside, tell its pid, leave."""
     try:
         flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
@@ -45,12 +46,12 @@ def usher(spec: Spec, go: int, tell: int) -> NoReturn:
             os.write(tell, str(first).encode())
             os._exit(0)
         os.close(tell)
-        _first_process(spec, go, (uid, gid))
+        _first_process(spec, begin, go, (uid, gid))
     except OSError as e:
         _fail(e)
 
 
-def _first_process(spec: Spec, go: int, outside: tuple[int, int]) -> NoReturn:
+def _first_process(spec: Spec, begin: Begin, go: int, outside: tuple[int, int]) -> NoReturn:
     # Nothing begins before the shepherd has written down who we are; if it dies, so do we.
     if os.read(go, 1) != b"g":
         os._exit(COULD_NOT)
@@ -64,11 +65,11 @@ def _first_process(spec: Spec, go: int, outside: tuple[int, int]) -> NoReturn:
     build(spec.mounts)
     ide = os.fork()
     if ide == 0:
-        _become_ide(spec, outside)
+        _become_ide(spec, begin, outside)
     os._exit(_bury(ide))
 
 
-def _become_ide(spec: Spec, outside: tuple[int, int]) -> NoReturn:
+def _become_ide(spec: Spec, begin: Begin, outside: tuple[int, int]) -> NoReturn:
     try:
         os.setsid()
         os.chdir(spec.directory)
@@ -79,9 +80,14 @@ def _become_ide(spec: Spec, outside: tuple[int, int]) -> NoReturn:
         shares.apply_rlimits(shares.rlimits(spec.shares))
         os.umask(UMASK)
         seccomp.load(spec.shares.filter)
-        os.execve(spec.command[0], spec.command, spec.environment)  # noqa: S606
+        begin(spec)
     except OSError as e:
         _fail(e)
+
+
+def execute(spec: Spec) -> NoReturn:
+    """A cold start. A warm one is `become.Becoming`."""
+    os.execve(spec.command[0], spec.command, spec.environment)  # noqa: S606
 
 
 def _bury(ide: int) -> int:
@@ -220,7 +226,7 @@ def main(_arguments: list[str]) -> None:
     ours = os.fork()
     if ours == 0:
         os.close(let_go)
-        usher(spec, go, tell)
+        usher(spec, execute, go, tell)
     os.close(tell)
     first = os.read(hear, 32)
     os.waitpid(ours, 0)  # only then are we the parent whose death would be the first process's own

@@ -1,0 +1,176 @@
+"""Becoming a Python program without starting it anew: what `execve` and a new interpreter do, in a copy of `warm`.
+
+Called where a cold start would call `execve`: inside the sandbox, with all rights given up. `Becoming` raises, so that
+nothing of the shepherd is left on the stack, and `launch.warm_parent`'s few lines, at the very top, call `run`. What is
+still not as in a new interpreter is said in docs/templates.md.
+"""
+
+# Plain names and descriptors instead of paths: most of this runs between a fork and a program.
+# ruff: noqa: PTH109, PTH112, PTH120, PTH123
+
+import contextlib
+import ctypes
+import importlib
+import linecache
+import logging
+import os
+import platform
+import posix
+import runpy
+import signal
+import site
+import struct
+import sys
+import time
+import types
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from codehub.runtimes.shepherd import frozen, namespaces, python_program
+from codehub.runtimes.shepherd.python_program import CODE, MODULE, SCRIPT, PythonProgram
+from codehub.runtimes.shepherd.spec import Spec
+from codehub.system import kernel
+
+PR_SET_MM, PR_SET_MM_MAP = 35, 14
+_kept: list[Any] = []  # memory that the kernel was told of
+
+
+class Run(BaseException):
+    """Unwinds the copy down to where `run` is called; no `Exception`, so that nothing on the way catches it."""
+
+    def __init__(self, program: PythonProgram) -> None:
+        super().__init__()
+        self.program = program
+
+
+class Becoming:
+    """What to do where a cold start would `execve`."""
+
+    def __init__(self, places: frozen.Places, values: Mapping[str, str]) -> None:
+        self._places = places
+        self._values = values
+
+    def __call__(self, spec: Spec) -> NoReturn:
+        program = python_program.of(spec.command)
+        if program is None:
+            raise OSError(f"{spec.command[0]} is no Python program")
+        if _has_own_packages(spec):
+            namespaces.execute(spec)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # as after a change of program: one's own processes can be debugged
+        for number, handler in _SIGNALS.items():
+            signal.signal(number, handler)
+        self._places.replace(self._values)
+        renew(spec.environment, spec.directory)
+        _show(program, spec.environment)
+        raise Run(program)
+
+
+def _has_own_packages(spec: Spec) -> bool:
+    """In the home, where this interpreter looks for them before its own: those have to count, and ours are loaded."""
+    if not site.ENABLE_USER_SITE:
+        return False
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return os.path.isdir(f"{spec.environment.get('HOME', '/')}/.local/lib/{version}/site-packages")
+
+
+# As a new interpreter sets them.
+_SIGNALS: dict[signal.Signals, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGPIPE: signal.SIG_IGN,
+    signal.SIGXFSZ: signal.SIG_IGN,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+    signal.SIGCHLD: signal.SIG_DFL,
+}
+
+
+def renew(environment: Mapping[str, str], directory: str) -> None:
+    """What the standard library remembers of its process. `random` and `ssl` see to it themselves after a fork."""
+    os.environ.clear()
+    os.environ.update(environment)
+    posix.environ.clear()
+    posix.environ.update({os.fsencode(name): os.fsencode(value) for name, value in environment.items()})
+    time.tzset()
+    vars(platform)["_uname_cache"] = None
+    vars(platform)["_platform_cache"].clear()
+    vars(logging)["_startTime"] = time.time()
+    if "HOME" in environment:
+        site.USER_BASE = site.USER_SITE = None
+        site.getusersitepackages()
+    processes = sys.modules.get("multiprocessing.process")
+    if processes:
+        vars(processes)["ORIGINAL_DIR"] = directory
+        processes.current_process().authkey = os.urandom(32)
+    importlib.invalidate_caches()
+    linecache.clearcache()
+
+
+def _show(program: PythonProgram, environment: Mapping[str, str]) -> None:
+    """What others see of this process: its name, its command line, its environment."""
+    words = b"".join(os.fsencode(word) + b"\0" for word in program.command_line)
+    pairs = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
+    buffer = ctypes.create_string_buffer(words + pairs, len(words + pairs))
+    _kept.append(buffer)
+    start = ctypes.addressof(buffer)
+    middle, end = start + len(words), start + len(words + pairs)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.sbrk.restype, libc.sbrk.argtypes = ctypes.c_void_p, [ctypes.c_long]
+    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+        stat = file.read()
+    fields = [int(word) if word.lstrip("-").isdigit() else 0 for word in stat[stat.rindex(")") + 2 :].split()]
+    code, data, heap = fields[23:25], fields[42:44], fields[44]
+    layout = struct.pack("=12QIi", *code, *data, heap, libc.sbrk(0), fields[25], start, middle, middle, end, 0, 0, -1)
+    with contextlib.suppress(OSError):  # a kernel without it shows the parent's: a name, and nothing that matters
+        _set_memory_map(libc, layout)
+    kernel.set_name(program.name)
+
+
+def _set_memory_map(libc: ctypes.CDLL, layout: bytes) -> None:
+    if libc.prctl(PR_SET_MM, PR_SET_MM_MAP, ctypes.c_char_p(layout), ctypes.c_ulong(len(layout)), 0):
+        raise OSError(ctypes.get_errno(), "prctl PR_SET_MM_MAP")
+
+
+def run(program: PythonProgram, added_to_path: str) -> None:
+    """At the top of the stack: from here on this is the program. Its end is the interpreter's own end."""
+    _forget_ourselves(added_to_path)
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
+    sys.modules["__main__"] = main
+    sys.orig_argv[:] = program.command_line
+    sys.argv[:] = ["-m" if program.kind == MODULE else "-c" if program.kind == CODE else program.target]
+    sys.argv += program.arguments
+    try:
+        _execute(program, main)
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as e:  # noqa: BLE001 (what nobody handles is told as an interpreter tells it)
+        own = e.__traceback__
+        for _ in range(2):  # this function and the next
+            own = own.tb_next if own else None
+        sys.excepthook(type(e), e.with_traceback(own), own)
+        sys.exit(1)
+
+
+def _execute(program: PythonProgram, main: types.ModuleType) -> None:
+    folder = {SCRIPT: os.path.dirname(os.path.realpath(program.target)), MODULE: os.getcwd(), CODE: ""}[program.kind]
+    if not program.isolated:
+        sys.path.insert(0, folder)
+    if program.kind == MODULE:
+        vars(runpy)["_run_module_as_main"](program.target)  # as the interpreter itself does
+        return
+    text: str | bytes = program.target
+    if program.kind == SCRIPT:
+        main.__dict__["__file__"] = program.target
+        main.__dict__["__cached__"] = None
+        with open(program.target, "rb") as file:
+            text = file.read()
+    code = compile(text, program.target if program.kind == SCRIPT else "<string>", "exec", dont_inherit=True)
+    exec(code, main.__dict__)  # noqa: S102 (it is what was to be started)
+
+
+def _forget_ourselves(added_to_path: str) -> None:
+    """Our modules are no part of the program, nor is the folder that they were found in."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "codehub"]:
+        del sys.modules[name]
+    if added_to_path:
+        sys.path.remove(added_to_path)
