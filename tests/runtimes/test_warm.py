@@ -1,4 +1,4 @@
-"""Warm starts: a copy is the program that a cold start would have been, and whatever is wrong costs only a cold start."""
+"""Warm starts: a copy is the program that a cold start would be, and whatever is wrong costs only a cold start."""
 
 import asyncio
 import dataclasses
@@ -71,7 +71,7 @@ told = {
     "path": sys.path,
     "flags": str(sys.flags),
     "prefix": [sys.prefix, sys.base_prefix, sys.executable],
-    "main": {k: str(v)[:60] for k, v in vars(sys.modules["__main__"]).items() if k.startswith("__") and k != "__loader__"},
+    "main": {k: str(v)[:60] for k, v in globals().items() if k.startswith("__") and k != "__loader__"},
     "multiprocessing": [multiprocessing.process.ORIGINAL_DIR, len(multiprocessing.process.current_process().authkey)],
     "ours": sorted(name for name in sys.modules if name.startswith("codehub")),
     "output": [sys.stdout.line_buffering, sys.stderr.line_buffering, sys.stdout.encoding, sys.stdin.isatty()],

@@ -225,6 +225,10 @@ class ProcessRuntime:
         if kind and host.isolation.kind == NAMESPACES:
             self._load(kind)
 
+    def warm_parents(self) -> list[int]:
+        """Their pids."""
+        return list(self._parents.pids().values())
+
     def _load(self, kind: warm.Kind) -> None:
         """In the background: whoever starts meanwhile starts cold."""
         task = asyncio.ensure_future(self._threads.run(WARM, self._parents.warm_up, kind))
