@@ -208,7 +208,7 @@ class Bare:
         await self._runtime.create_volume("bare", "g1")
         await self._runtime.warm_up(self._template)
         while not self._runtime.warm_parents():
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # noqa: ASYNC110 (another process's doing)
         await self.round()
 
     async def round(self) -> Times:
@@ -239,7 +239,12 @@ async def clicks(rounds: int, platform: Platform, hub_url: str, folder: pathlib.
     bare = Bare(folder / "bare")
     async with async_playwright() as playwright, aiohttp.ClientSession(platform.url, headers=headers) as client:
         browser = await playwright.chromium.launch(executable_path=find_chromium(SHELL, *WHOLE), args=FLAGS)
-        sides = [Ours(platform, browser, WARM), Ours(platform, browser, COLD), Hub(hub_url, browser), bare]
+        sides: list[Ours | Hub | Bare] = [
+            Ours(platform, browser, WARM),
+            Ours(platform, browser, COLD),
+            Hub(hub_url, browser),
+            bare,
+        ]
         found: dict[str, list[Times]] = {side.name: [] for side in sides}
         for side in sides:
             await side.prepare(Api(client))
@@ -283,8 +288,8 @@ async def class_at_once(rounds: int, platform: Platform) -> bool:
                     seconds[template].append(took)
                     memory[template].append(proportional(platform, template, names))
                 await asyncio.gather(*(asleep(api, id_) for id_ in names))
-    for template in seconds:
-        print(f"{CLASS} at once, {template}: last one's first byte {shown(seconds[template])}", end="; ")
+    for template, took_ in seconds.items():
+        print(f"{CLASS} at once, {template}: last one's first byte {shown(took_)}", end="; ")
         print(f"{statistics.median(memory[template]) / 2**20:.0f} MB of memory in all, shared pages divided")
     faster = statistics.median(seconds[COLD]) / statistics.median(seconds[WARM])
     smaller = statistics.median(memory[WARM]) / statistics.median(memory[COLD])
@@ -374,8 +379,13 @@ def main() -> None:
     templates = folder / "templates"
     templates.mkdir()
     cold_template(templates)
-    settings = {"CODEHUB_MAX_RUNNING_PER_USER": "0", "CODEHUB_MAX_RUNNING_GLOBAL": "0", "TTL_STANDBY_SECONDS": "0"}
-    platform = Platform(folder / "data", CODEHUB_TEMPLATES_DIR=str(templates), **settings)
+    platform = Platform(
+        folder / "data",
+        CODEHUB_TEMPLATES_DIR=str(templates),
+        CODEHUB_MAX_RUNNING_PER_USER="0",
+        CODEHUB_MAX_RUNNING_GLOBAL="0",
+        TTL_STANDBY_SECONDS="0",
+    )
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the beginning")
     well = True
     try:
