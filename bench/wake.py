@@ -207,8 +207,8 @@ class Bare:
     async def prepare(self, _api: Api) -> None:
         await self._runtime.create_volume("bare", "g1")
         await self._runtime.warm_up(self._template)
-        while not self._runtime.warm_parents():
-            await asyncio.sleep(0.1)  # noqa: ASYNC110 (another process's doing)
+        while not self._runtime.warm_parents():  # noqa: ASYNC110 (another process's doing)
+            await asyncio.sleep(0.1)
         await self.round()
 
     async def round(self) -> Times:
