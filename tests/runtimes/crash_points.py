@@ -7,6 +7,7 @@ lines it went through.
 """
 
 import asyncio
+import dataclasses
 import os
 import pathlib
 import signal
@@ -22,12 +23,21 @@ from tests.contracts.harness import archive_of, open_runtime, source
 from tests.contracts.workloads import server, workload
 
 # Those with effects: to be ended in a pure one is to be ended before the next effect.
-TRACED = ("process", "lifecycle", "volumes", "files", "uids", "cgroups")
+TRACED = ("process", "lifecycle", "volumes", "files", "uids", "cgroups", "warm")
 FOLDER = os.path.join("codehub", "runtimes") + os.sep  # noqa: PTH118
 
 
 async def place(runtime: ProcessRuntime) -> None:
     await runtime.unpack("w1", "g1", archive_of({"note": "kept"}), source())
+
+
+async def start_warm(runtime: ProcessRuntime) -> None:
+    template = server()
+    assert template.process
+    template = dataclasses.replace(template, process=dataclasses.replace(template.process, warm=True))
+    await runtime.warm_up(template)
+    await asyncio.gather(*runtime._loads)
+    assert await runtime.start(workload(template)) is None
 
 
 STARTER = (StarterFile("a/note", b"from the start"), StarterFile("run", b"#!/bin/sh\n", executable=True))
@@ -39,6 +49,7 @@ VERBS: dict[str, Callable[[ProcessRuntime], Awaitable[object]]] = {
     "unpark": lambda runtime: runtime.unpark_volume("w1", "g1", "g2"),
     "delete": lambda runtime: runtime.delete_volume("w1", "g1"),
     "start": lambda runtime: runtime.start(workload(server())),
+    "start_warm": start_warm,
     "stop": lambda runtime: runtime.stop("w1", 5),
 }
 

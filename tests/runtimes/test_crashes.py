@@ -128,9 +128,10 @@ def _content(home: pathlib.Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("every", SLICES)
-async def test_a_start_that_crashed_anywhere_ends_in_exactly_one_container(every: int) -> None:
+@pytest.mark.parametrize("verb", ["start", "start_warm"])
+async def test_a_start_that_crashed_anywhere_ends_in_exactly_one_container(verb: str, every: int) -> None:
     async def check(runtime: ProcessRuntime, _: pathlib.Path, point: str) -> None:
-        await VERBS["start"](runtime)
+        await VERBS[verb](runtime)
         await answering(runtime, "w1")
         shown = await runtime.exec("w1", ["sh", "-c", "ls -d /proc/[0-9]* | wc -l"])
         assert int(shown.output) <= 5, point
@@ -139,7 +140,7 @@ async def test_a_start_that_crashed_anywhere_ends_in_exactly_one_container(every
         await runtime.stop("w1", 5)
         assert await runtime.containers() == {}, point
 
-    assert await each_point("start", check, "create", every=every) > 30
+    assert await each_point(verb, check, "create", every=every) > 30
 
 
 @pytest.mark.parametrize("every", SLICES)
