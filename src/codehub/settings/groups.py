@@ -208,10 +208,11 @@ class RuntimeConfig(ShareConfig):
         "this machine's loopback, and the others.",
         check=one_of("admins", "everybody"),
     )
-    warm_starts: bool = setting(
+    warm_starts: str = setting(
         "CODEHUB_WARM_STARTS",
-        True,
-        "Start the programs of templates that say `warm` as copies of a process that has their modules loaded.",
+        "on",
+        "Start the programs of templates that say `warm` as copies of a process that has their modules loaded: on, off.",
+        check=one_of("on", "off"),
     )
     warm_idle_seconds: float = setting(
         "CODEHUB_WARM_IDLE_SECONDS",
