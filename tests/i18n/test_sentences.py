@@ -34,6 +34,7 @@ EVERY_VALUE: Mapping[str, list[Any]] = {
     "rule": list(Rule),
     "reason": list(Reason),
     "by": list(DesiredBy),
+    "cold": list(Cold),
     "why": [records.Purged.code, records.TrashExpired.code],
     "role": list(Role),
     "active": [True, False],

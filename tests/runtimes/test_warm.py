@@ -422,7 +422,7 @@ async def test_many_at_once_are_all_copies_of_one() -> None:
 
 
 async def test_turned_off_nothing_is_loaded() -> None:
-    async with fresh_runtime("namespaces", warm_starts=False) as (runtime, _):
+    async with fresh_runtime("namespaces", warm_starts="off") as (runtime, _):
         await runtime.warm_up(warm_server())
         assert await begun(runtime, "w1", warm_server()) is None
         assert not runtime._loads

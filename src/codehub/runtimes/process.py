@@ -61,6 +61,7 @@ ANSWER_SECONDS = 1.0
 WRITING_SECONDS = 5.0
 EXIT_TAIL = 4096
 AUTO = "auto"  # of CODEHUB_ISOLATION
+ON = "on"  # of CODEHUB_WARM_STARTS
 
 
 class ProcessRuntime:
@@ -201,7 +202,7 @@ class ProcessRuntime:
 
     async def _begin(self, spec: Spec, workload_: Workload, host: workload.HostContext) -> Cold | None:
         process = workload.process_of(workload_)
-        if not (process.warm and self._config.warm_starts):
+        if not (process.warm and self._config.warm_starts == ON):
             await lifecycle.start(spec, self._threads)
             return None
         kind = workload.warm_kind(process, spec.command, spec.network.kind, host)
@@ -216,7 +217,7 @@ class ProcessRuntime:
 
     async def warm_up(self, template: Template) -> None:
         process = template.process
-        if process is None or not (process.warm and self._config.warm_starts):
+        if process is None or not (process.warm and self._config.warm_starts == ON):
             return
         host = await self._host_context()
         words = programs.command(list(process.command), self._layout.data_dir)

@@ -211,7 +211,7 @@ class RuntimeConfig(ShareConfig):
     warm_starts: str = setting(
         "CODEHUB_WARM_STARTS",
         "on",
-        "Start the programs of templates that say `warm` as copies of a process that has their modules loaded: on, off.",
+        "Start the programs of templates that say `warm` as copies of a process with their modules loaded: on, off.",
         check=one_of("on", "off"),
     )
     warm_idle_seconds: float = setting(
