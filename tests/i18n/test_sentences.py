@@ -17,6 +17,7 @@ from codehub.i18n import audit, history, idleness, sessions, texts, values
 from codehub.i18n.locales import Locale, of_request, of_shell
 from codehub.policy.model import Role
 from codehub.retention.rules import Rule
+from codehub.runtimes.base import Cold
 from codehub.sessions.model import EndReason
 from codehub.workspaces import history as records
 from codehub.workspaces import rules
