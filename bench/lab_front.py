@@ -27,7 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 from bench._platform import Api
 from codehub.templates.loader import BUILTIN
-from tests.browser.conftest import FLAGS, WHOLE, find_chromium
+from tests.browser.conftest import FLAGS, SHELL, WHOLE, find_chromium
 from tests.places import a_place
 from tests.platform import ADMIN_TOKEN, Platform, running
 
@@ -70,7 +70,7 @@ def write_variant(folder: pathlib.Path, name: str, parts: set[str]) -> None:
     config = folder / f"config-{name}"
     (config / "labconfig").mkdir(parents=True)
     page = {
-        "disabledExtensions": {} if LAUNCHER in parts else {"@codehub/launcher-at-once": True},
+        "disabledExtensions": {} if LAUNCHER in parts else {"@codehub/workspace": True},
         "buildCheck": BUILD not in parts,
     }
     server = {"ServerApp": {"jpserver_extensions": {"codehub.jupyter.server_extension": SHARED in parts}}}
@@ -96,7 +96,7 @@ async def logged_in(
     browser: Browser, platform: Platform, client: aiohttp.ClientSession
 ) -> AsyncIterator[BrowserContext]:
     """With a cache and cookies of its own."""
-    context = await browser.new_context(base_url=platform.url)
+    context = await browser.new_context(base_url=platform.url, reduced_motion="reduce")
     await context.add_init_script(WATCH)
     async with client.post("/api/v1/users/admin/login-links") as answer:
         link = (await answer.json())["url"]
@@ -136,7 +136,7 @@ async def measure(rounds: int, platform: Platform) -> dict[tuple[str, str], Meas
         async_playwright() as playwright,
     ):
         ids = {name: await workspaces(Api(client), f"variant{number}") for number, name in enumerate(VARIANTS)}
-        browser = await playwright.chromium.launch(executable_path=find_chromium(*WHOLE), args=FLAGS)
+        browser = await playwright.chromium.launch(executable_path=find_chromium(SHELL, *WHOLE), args=FLAGS)
         for number in range(rounds + 1):
             for name, (first, second) in ids.items():
                 async with logged_in(browser, platform, client) as context:
@@ -165,7 +165,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds
-    if find_chromium(*WHOLE) is None:
+    if find_chromium(SHELL, *WHOLE) is None:
         raise SystemExit("install Chromium")
     with a_place() as folder, tempfile.TemporaryDirectory(prefix="codehub-") as shown:
         templates = pathlib.Path(shown)
