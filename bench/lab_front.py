@@ -1,8 +1,8 @@
-"""JupyterLab's front end, from the first byte of its page to the launcher: as it comes, and with what we add, part by part.
+"""JupyterLab's front end, from the first byte of its page to the launcher: as it comes, and with each part of ours.
 
-Chromium over a real `codehub serve`, in the platform's page (`/open/ID`). In each round, for each variant: with an empty
-cache, then another workspace, then the first one again. A variant is a template whose configuration turns parts off; all
-of them run at once, and are opened in turn.
+Chromium over a real `codehub serve`, in the platform's page (`/open/ID`). In each round, for each variant: with an
+empty cache, then another workspace, then the first one again. A variant is a template whose configuration turns parts
+off; all of them run at once, and are opened in turn.
 
     python bench/lab_front.py [--rounds N]
 
@@ -25,11 +25,12 @@ from playwright.async_api import Browser, BrowserContext, Frame, async_playwrigh
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from bench._platform import Api
-from codehub.templates.loader import BUILTIN
 from tests.browser.conftest import FLAGS, SHELL, WHOLE, find_chromium
 from tests.places import a_place
 from tests.platform import ADMIN_TOKEN, Platform, running
+
+from bench._platform import Api
+from codehub.templates.loader import BUILTIN
 
 LONGEST_MS = 120_000.0
 LAUNCHER, BUILD, SHARED = "launcher at once", "no build check", "shared files"
@@ -66,7 +67,7 @@ class Measured:
 
 
 def write_variant(folder: pathlib.Path, name: str, parts: set[str]) -> None:
-    """A template like the built-in one, with a configuration that comes first and turns off what is not among `parts`."""
+    """A template like the built-in one, with a configuration that comes first and turns off what is not in `parts`."""
     config = folder / f"config-{name}"
     (config / "labconfig").mkdir(parents=True)
     page = {
@@ -116,7 +117,7 @@ async def visit(context: BrowserContext, id_: str) -> tuple[float, float]:
     page = await context.new_page()
     await page.goto(f"/open/{id_}")
     async with asyncio.timeout(LONGEST_MS / 1000):
-        while not (frame := _lab(page.frames)):
+        while not (frame := _lab(page.frames)):  # noqa: ASYNC110 (the browser tells of none)
             await asyncio.sleep(0.02)
         await frame.wait_for_function("() => window.launcherAt", timeout=LONGEST_MS)
     milliseconds, size = await frame.evaluate(READ)
@@ -142,6 +143,7 @@ async def measure(rounds: int, platform: Platform) -> dict[tuple[str, str], Meas
                 async with logged_in(browser, platform, client) as context:
                     for what, id_ in zip(VISITS, (first, second, first), strict=True):
                         milliseconds, kilobytes = await visit(context, id_)
+                        print(f"round {number}: {name}, {what}: {milliseconds:.0f} ms", file=sys.stderr, flush=True)
                         if number:  # the first of each is for warming up
                             found[name, what].milliseconds.append(milliseconds)
                             found[name, what].kilobytes.append(kilobytes)
