@@ -4,7 +4,7 @@ Chromium over a real `codehub serve`, in the platform's page (`/open/ID`). In ea
 empty cache, then another workspace, then the first one again. A variant is a template whose configuration turns parts
 off; all of them run at once, and are opened in turn.
 
-    python bench/lab_front.py [--rounds N]
+    python bench/lab_front.py [--rounds N] [--only VARIANT ...]
 
 Needs Chromium.
 """
@@ -130,13 +130,17 @@ def _lab(frames: list[Frame]) -> Frame | None:
     return next((frame for frame in frames if "/lab" in frame.url), None)
 
 
-async def measure(rounds: int, platform: Platform) -> dict[tuple[str, str], Measured]:
-    found = {(name, what): Measured() for name in VARIANTS for what in VISITS}
+async def measure(rounds: int, names: list[str], platform: Platform) -> dict[tuple[str, str], Measured]:
+    found = {(name, what): Measured() for name in names for what in VISITS}
     async with (
         aiohttp.ClientSession(platform.url, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"}) as client,
         async_playwright() as playwright,
     ):
-        ids = {name: await workspaces(Api(client), f"variant{number}") for number, name in enumerate(VARIANTS)}
+        ids = {
+            name: await workspaces(Api(client), f"variant{number}")
+            for number, name in enumerate(VARIANTS)
+            if name in names
+        }
         browser = await playwright.chromium.launch(executable_path=find_chromium(SHELL, *WHOLE), args=FLAGS)
         for number in range(rounds + 1):
             for name, (first, second) in ids.items():
@@ -155,7 +159,7 @@ def report(found: dict[tuple[str, str], Measured]) -> None:
     print(f"{'':18} {'visit':18} {'median':>8} {'lowest':>8} {'highest':>8} {'ratio':>6} {'KB':>7}")
     for what in VISITS:
         before = statistics.median(found["as it comes", what].milliseconds)
-        for name in VARIANTS:
+        for name in dict.fromkeys(name for name, _ in found):
             one = found[name, what]
             median = statistics.median(one.milliseconds)
             spread = f"{median:8.0f} {min(one.milliseconds):8.0f} {max(one.milliseconds):8.0f}"
@@ -166,7 +170,9 @@ def report(found: dict[tuple[str, str], Measured]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
+    given = parser.parse_args()
+    names = list(dict.fromkeys(["as it comes", *given.only]))
     if find_chromium(SHELL, *WHOLE) is None:
         raise SystemExit("install Chromium")
     with a_place() as folder, tempfile.TemporaryDirectory(prefix="codehub-") as shown:
@@ -176,7 +182,7 @@ def main() -> None:
             write_variant(templates, f"variant{number}", parts)
         env = {"CODEHUB_TEMPLATES_DIR": shown, "CODEHUB_MAX_RUNNING_PER_USER": "0"}
         with running(folder / "data", first_start=True, **env) as platform:
-            report(asyncio.run(measure(rounds, platform)))
+            report(asyncio.run(measure(given.rounds, names, platform)))
 
 
 if __name__ == "__main__":
