@@ -147,7 +147,11 @@ async def measure(rounds: int, names: list[str], platform: Platform) -> dict[tup
                 async with logged_in(browser, platform, client) as context:
                     for what, id_ in zip(VISITS, (first, second, first), strict=True):
                         milliseconds, kilobytes = await visit(context, id_)
-                        print(f"round {number}: {name}, {what}: {milliseconds:.0f} ms", file=sys.stderr, flush=True)
+                        print(
+                            f"round {number}: {name}, {what}: {milliseconds:.0f} ms, {kilobytes:.0f} KB",
+                            file=sys.stderr,
+                            flush=True,
+                        )
                         if number:  # the first of each is for warming up
                             found[name, what].milliseconds.append(milliseconds)
                             found[name, what].kilobytes.append(kilobytes)

@@ -5,7 +5,7 @@ import dataclasses
 import gzip
 import pathlib
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import zstandard
@@ -50,7 +50,11 @@ async def ask(lab: Lab, target: str, host: str = "shared-files.localhost", metho
 
 async def test_a_file_is_compressed_as_the_client_takes_it_and_kept_for_good(lab: Lab) -> None:
     plain = (identity.platform_folder() or pathlib.Path()).joinpath(MAIN).read_bytes()
-    unpack = {"zstd": zstandard.decompress, "gzip": gzip.decompress, None: bytes}
+    unpack: dict[str | None, Callable[[bytes], bytes]] = {
+        "zstd": zstandard.decompress,
+        "gzip": gzip.decompress,
+        None: bytes,
+    }
     tags = set()
     for accepted, coding in (("gzip, deflate, br, zstd", "zstd"), ("gzip, br", "gzip"), ("br", None)):
         for _ in range(2):  # made, and made already
