@@ -86,7 +86,6 @@ async def test_every_coding_is_the_same_file_and_is_made_once(folder: pathlib.Pa
     assert gzip.decompress(zipped) == SCRIPT
     assert await shared.body(name, "identity") == SCRIPT
     assert shared.coding("9f.woff2", "zstd, gzip") == "identity"  # it is compressed already
-    await shared.aclose()
 
 
 async def test_a_file_that_was_replaced_or_is_gone_is_not_served_under_the_old_identity(folder: pathlib.Path) -> None:

@@ -70,9 +70,6 @@ class LabFiles:
         body = await self._shared.body(name, coding)
         return UNKNOWN if body is None else Answer(200, fields, body)
 
-    async def aclose(self) -> None:
-        await self._shared.aclose()
-
 
 def of_platform(origins: Origins) -> LabFiles | None:
     """None: this installation has no JupyterLab, or not one that can be read."""

@@ -5,7 +5,6 @@ number is fixed: with everything a browser asks for that is about a megabyte, an
 """
 
 import asyncio
-import contextlib
 import gzip
 import pathlib
 
@@ -55,12 +54,6 @@ class SharedFiles:
     async def _make(self, name: str, coding: str) -> bytes:
         async with self._turn:
             return await asyncio.to_thread(_compressed, self._folder / name, self._sizes[name], coding)
-
-    async def aclose(self) -> None:
-        for making in self._made.values():
-            making.cancel()
-        with contextlib.suppress(OSError):
-            await asyncio.gather(*self._made.values(), return_exceptions=True)
 
 
 def best_coding(accepted: str) -> str:

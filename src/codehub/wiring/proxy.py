@@ -57,7 +57,6 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
         principals = Principals(credentials, settings.session_cookie)
         line = Line(client, clock, settings.queue)
         recorder = Recorder(client, clock, ids.new(16), settings.activity)
-        shared_files = lab_files.of_platform(where)
         director = WorkspaceDirector(
             engine,
             api,
@@ -83,7 +82,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             activity=activity or recorder,
             open_routes=lambda changed: Routes(database, clock, changed),
             handlers={front_door.PATH: front_door.Polls(line, Tokens(key), clock, settings.queue)},
-            shared_files=shared_files,
+            shared_files=lab_files.of_platform(where),
         )
         watcher = Recurring("revocations", director.close_revoked, clock, period=LOOK_SECONDS)
         listener.subscribe(PEOPLE_CHANNEL, credentials.forget)
@@ -103,8 +102,6 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             await listener.stop()
             await watcher.stop()
             await principals.stop()
-            if shared_files:
-                await shared_files.aclose()
             await director.routes.stop()
             await client.aclose()
             await database.close()
