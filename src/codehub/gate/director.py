@@ -16,9 +16,10 @@ from codehub.auth.credentials import Credentials
 from codehub.auth.revocations import Revocations
 from codehub.clock import Clock
 from codehub.errors import CodeHubError, UnauthenticatedError, UnavailableError
-from codehub.gate import error_responses, rules
+from codehub.gate import error_responses, lab_files, rules
 from codehub.gate.access import Access
 from codehub.gate.hosts import Hosts
+from codehub.gate.lab_files import LabFiles
 from codehub.gate.origins import Origins
 from codehub.gate.passes import Passes
 from codehub.gate.principals import Principals, digest
@@ -41,7 +42,7 @@ from codehub.workspaces.ttl_policy import TtlPolicies
 WORKSPACE = re.compile(rb"/w/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=[/?]|\Z)")
 OURS = (b"/_codehub/", b"/static/", b"/favicon.ico")  # the platform's, on workspaces' origins
 OUR_COOKIES = frozenset({b"codehub", b"__host-codehub", b"__host-codehub-pass", b"__host-codehub-state"})
-HYGIENE = headers.upstream_hygiene(OUR_COOKIES | {b"codehub_language"}, b"codehub-")
+HYGIENE = headers.upstream_hygiene(OUR_COOKIES | {b"codehub_language"}, b"codehub-", {lab_files.HEADER.lower()})
 # A compressed message cannot be read from the side.
 COMPRESSION = frozenset({b"sec-websocket-extensions"})
 # What a proxy before us adds, which does not reach the API unless that proxy is trusted; that there is one, does.
@@ -109,6 +110,7 @@ class WorkspaceDirector:
         activity: Activity,
         open_routes: Callable[[Callable[[Route, Entry], None]], Routes],
         handlers: Mapping[bytes, Handler] | None = None,
+        shared_files: LabFiles | None = None,
     ) -> None:
         self._engine = engine
         self._api = Forward(api, queue=FairQueue(), reserve=RESERVE)
@@ -130,6 +132,7 @@ class WorkspaceDirector:
         self._ttl_policies = ttl_policies
         self._activity = activity
         self._handlers = handlers or {}
+        self._lab_files = shared_files
         self.routes = open_routes(self._on_change)
         self._read_again = lru_cache(maxsize=512)(self._read_request)
         self._logins: dict[bytes, Login] = {}
@@ -143,6 +146,8 @@ class WorkspaceDirector:
         target = head.target
         if not target.startswith(b"/w/"):
             own = self._workspace_of(head.block)
+            if self._lab_files and target.startswith(lab_files.PREFIX):
+                return self._lab_files.answer(head, own)
             if own is None:
                 handler = self._handlers.get(target.partition(b"?")[0])
                 return handler(head, self._to_api) if handler else self._to_api(head)
@@ -268,7 +273,9 @@ class WorkspaceDirector:
         if found is Outcome.FORWARD:
             self._activity.request(route.watched or self._watch(route), head)
             forward = (route.forwards.get(login.key) or self._forward(route, login)).of(login.frame)
-            return _with_scope(forward, route.entry.id) if b"service-worker" in head.block.index else forward
+            if b"service-worker" in head.block.index:
+                return _with_scope(forward, route.entry.id)
+            return self._with_lab_files(route, forward, head)
         if _is_page(head):
             return self._to_api(head)
         return found if found in (Outcome.HOLD, Outcome.WAKE) else error_responses.OF[found]
@@ -319,6 +326,13 @@ class WorkspaceDirector:
         forwards = route.forwards[login.key] = Forwards(forward)
         self._inside[login.key] = max(login, self._inside.get(login.key, login), key=lambda one: one.expires)
         return forwards
+
+    def _with_lab_files(self, route: Route, forward: Forward, head: RequestHead) -> Forward:
+        """JupyterLab is told, with each page, where its static files lie for all."""
+        watched = route.watched
+        if self._lab_files and watched and watched.profile is ActivityProfile.JUPYTER and _is_page(head):
+            return replace(forward, add=(*forward.add, self._lab_files.offer(head.host)))
+        return forward
 
     def _watch(self, route: Route) -> Watched:
         entry = route.entry

@@ -40,12 +40,12 @@ def of_failure(failure: Failure) -> Answer:
     return problem(status, DETAILS[failure], failure.value, *([RETRY] if status in (429, 503) else []))
 
 
-def write(answer: Answer, date: bytes, *, close: bool, head_only: bool, minor: int) -> bytes:
-    """The bytes of a whole answer; `date` is a line of its head, with its end."""
+def write_head(answer: Answer, date: bytes, *, close: bool, minor: int) -> bytes:
+    """The bytes of an answer's head; `date` is a line of it, with its end."""
     connection = b"Connection: close\r\n" if close else b"" if minor else b"Connection: keep-alive\r\n"
-    begin, length = _begin(answer.status, answer.fields), len(answer.body)
-    head = b"%bContent-Length: %d\r\n%b%b\r\n" % (begin, length, connection, date)
-    return head if head_only else head + answer.body
+    begin = _begin(answer.status, answer.fields)
+    length = b"" if answer.status == 304 else b"Content-Length: %d\r\n" % len(answer.body)
+    return b"%b%b%b%b\r\n" % (begin, length, connection, date)
 
 
 @lru_cache(maxsize=128)

@@ -17,6 +17,7 @@ from codehub.proxy.framing import Partial
 from codehub.proxy.metrics import Refusal
 from codehub.proxy.model import Answer, Failure, Forward, RequestHead, ResponseHead, TunnelObserver
 from codehub.proxy.queueing import FairQueue
+from codehub.proxy.read_fairness import LARGE
 from codehub.proxy.tunnel import Tunnel
 
 if TYPE_CHECKING:
@@ -214,8 +215,14 @@ class Exchange(Connection):
     def _write_answer(self, answer: Answer, *, close: bool, head_only: bool, minor: int) -> None:
         engine = self.engine
         engine.counters.statuses[answer.status // 100] += 1
-        engine.counters.bytes_out += len(answer.body)
-        self.transport.write(answers.write(answer, engine.date, close=close, head_only=head_only, minor=minor))
+        head = answers.write_head(answer, engine.date, close=close, minor=minor)
+        body = b"" if head_only else answer.body
+        engine.counters.bytes_out += len(body)
+        if len(body) < LARGE:
+            self.transport.write(head + body)
+        else:  # not copied: many slow clients may have the same one
+            self.transport.write(head)
+            self.transport.write(body)
 
     @property
     def route_under_way(self) -> str:

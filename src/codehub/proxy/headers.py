@@ -4,6 +4,7 @@
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 from ipaddress import ip_address
@@ -29,10 +30,13 @@ SCHEME = re.compile(rb"https?|wss?", re.IGNORECASE)
 API = Hygiene()
 
 
-def upstream_hygiene(cookie_names: frozenset[bytes], cookie_prefix: bytes) -> Hygiene:
-    """For upstreams that run a user's programs: they see none of the platform's secrets and set none of its state."""
+def upstream_hygiene(cookie_names: frozenset[bytes], cookie_prefix: bytes, ours: Collection[bytes] = ()) -> Hygiene:
+    """For upstreams that run a user's programs: they see none of the platform's secrets and set none of its state.
+
+    `ours`: request headers that only the platform adds.
+    """
     return Hygiene(
-        request=frozenset({b"authorization"}),
+        request=frozenset({b"authorization", *ours}),
         response=frozenset(
             {b"service-worker-allowed", b"clear-site-data", b"strict-transport-security", b"alt-svc"}
             | {b"public-key-pins", b"public-key-pins-report-only"}

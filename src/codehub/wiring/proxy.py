@@ -13,7 +13,7 @@ from codehub.db import Database, Listener
 from codehub.db.redis import open_redis
 from codehub.errors import StartError
 from codehub.events.model import CHANNEL as EVENTS_CHANNEL
-from codehub.gate import hosts, origins, passes
+from codehub.gate import hosts, lab_files, origins, passes
 from codehub.gate.access import Access
 from codehub.gate.director import Activity, WorkspaceDirector
 from codehub.gate.principals import Principals
@@ -82,6 +82,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             activity=activity or recorder,
             open_routes=lambda changed: Routes(database, clock, changed),
             handlers={front_door.PATH: front_door.Polls(line, Tokens(key), clock, settings.queue)},
+            shared_files=lab_files.of_platform(where),
         )
         watcher = Recurring("revocations", director.close_revoked, clock, period=LOOK_SECONDS)
         listener.subscribe(PEOPLE_CHANNEL, credentials.forget)
