@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import aiohttp
 from playwright.async_api import BrowserContext, Request, Response
-from yarl import URL
-
 from tests.gate.lab import PAGE, ToThisMachine
+from yarl import URL
 
 POLL_SECONDS = 0.7  # of a waking page that has no stream
 GIVE_UP_SECONDS = 60.0
@@ -133,9 +132,7 @@ class Program:
         for name, morsel in answer.cookies.items():
             client.cookie_jar.update_cookies({name: morsel.value}, answer.url.origin())
 
-    async def _wait(
-        self, client: aiohttp.ClientSession, clicked: Clicked, origin: str, id_: str, news: bool
-    ) -> None:
+    async def _wait(self, client: aiohttp.ClientSession, clicked: Clicked, origin: str, id_: str, news: bool) -> None:
         """As `static/waking.js` does."""
         asked = time.time()
         if news:

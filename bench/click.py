@@ -1,11 +1,11 @@
 """From the click on a sleeping workspace to the first byte of its IDE, and what of that is ours.
 
-The real `codehub serve` wakes a small program that answers a little after its start, as an IDE does that is forked from
-a warm parent. It is opened in the frame (`/open/ID`) and in a tab of its own (`/w/ID/`), by Chromium and by raw HTTP. In
-turn with them runs the limit: the same program in the same sandbox, started by the runtime alone and asked until it
-answers. The difference is what we add: requests, the database, the controller, the hand-over of the login. On a busy
-machine the two differ by its moods, so the same is also read within each round: all but the time from the operation's
-beginning until the program listens, which is the runtime's and the program's own.
+The real `codehub serve` wakes a small program that answers a little after its start, as an IDE does that is forked
+from a warm parent. It is opened in the frame (`/open/ID`) and in a tab of its own (`/w/ID/`), by Chromium and by raw
+HTTP. In turn with them runs the limit: the same program in the same sandbox, started by the runtime alone and asked
+until it answers. The difference is what we add: requests, the database, the controller, the hand-over of the login.
+On a busy machine the two differ by its moods, so the same is also read within each round: all but the time from the
+operation's beginning until the program listens, which is the runtime's and the program's own.
 
     python bench/click.py [--rounds N] [--own SECONDS] [--steps]
 
@@ -27,7 +27,12 @@ from datetime import datetime
 
 from playwright.async_api import BrowserContext, async_playwright
 
-sys.path[0] = str(pathlib.Path(__file__).parents[1])  # in place of this folder, where a library `click` would be this file
+sys.path.pop(0)  # this folder, in which a library `click` would be this file
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from tests.browser.conftest import FLAGS, SHELL, WHOLE, find_chromium
+from tests.places import a_place
+from tests.platform import Platform, running
 
 from bench._click_browser import Chromium, Clicked, Program
 from bench._platform import Api
@@ -37,9 +42,6 @@ from codehub.runtimes.base import Workload
 from codehub.runtimes.process import ProcessRuntime
 from codehub.settings import RuntimeConfig
 from codehub.templates.loader import Templates
-from tests.browser.conftest import FLAGS, SHELL, WHOLE, find_chromium
-from tests.places import a_place
-from tests.platform import Platform, running
 
 # Small, so that little of what is measured is its own: no modules that a fresh interpreter has not loaded anyway.
 IDE = """
@@ -59,10 +61,18 @@ while True:
     asked = time.time(); probed = probed or asked
     said = f"began={began} listens={listens} probed={probed} asked={asked}"
     body = b"<!doctype html><title>IDE</title><p>ready"
-    head = f"HTTP/1.1 200 OK\\r\\nContent-Type: text/html\\r\\nContent-Length: {len(body)}\\r\\nX-Ide-Times: {said}\\r\\nConnection: close\\r\\n\\r\\n"
-    client.sendall(head.encode() + body); client.close()
+    lines = ["HTTP/1.1 200 OK", "Content-Type: text/html", f"Content-Length: {len(body)}", f"X-Ide-Times: {said}"]
+    client.sendall("\\r\\n".join([*lines, "Connection: close", "", ""]).encode() + body); client.close()
 """
-STEPS = ("asked for", "operation begins", "program begins", "it listens", "first probe", "row says RUNNING", "first byte")
+STEPS = (
+    "asked for",
+    "operation begins",
+    "program begins",
+    "it listens",
+    "first probe",
+    "row says RUNNING",
+    "first byte",
+)
 PAUSE_SECONDS = 0.3  # after it sleeps again: the ticks that follow a stop are not part of the next click
 
 
