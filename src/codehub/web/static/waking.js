@@ -1,12 +1,17 @@
-// The waking page follows its workspace and enters by itself. Without this file the page loads itself again instead.
+// The waking page follows its workspace and enters by itself: told by a stream, and by asking where there is none.
+// Without this file the page loads itself again instead.
 
 const page = document.getElementById("waking");
 const say = page.dataset;
 const begun = performance.now() - 1000 * Number(say.elapsed);
-const EVERY = 700; // ms between looks; longer while nothing answers
+const EVERY = 700; // ms between looks while there is no stream; longer while nothing answers
 const ANSWER_WITHIN = 10_000;
+const SILENT = 40_000; // ms: a stream says something more often than that
 let failures = 0;
 let leaving = false;
+let stream = null;
+let asking = null; // the next look
+let heard = 0;
 
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 const seconds = () => Math.floor((performance.now() - begun) / 1000);
@@ -65,7 +70,30 @@ function note(text) {
   document.getElementById("retry").hidden = !text;
 }
 
+/** One stream, which the browser opens again when it breaks. While it is not open, we ask. */
+function listen() {
+  heard = performance.now();
+  stream = new EventSource(`/_codehub/news/${say.id}`);
+  stream.onmessage = (event) => {
+    heard = performance.now();
+    failures = 0;
+    clearTimeout(asking);
+    show(JSON.parse(event.data));
+  };
+  stream.onerror = () => {
+    // Refused for good: too many are open, or it is no longer ours to see. Asking says which.
+    if (stream.readyState === EventSource.CLOSED) stream = null;
+    plan(EVERY);
+  };
+}
+
+function plan(delay) {
+  clearTimeout(asking);
+  if (!leaving) asking = setTimeout(look, delay);
+}
+
 async function look() {
+  if (stream?.readyState === EventSource.OPEN && performance.now() - heard < SILENT) return undefined;
   try {
     const answer = await fetch(`/_codehub/status/${say.id}`, { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN) });
     if ([401, 403, 404].includes(answer.status)) return enter(); // logged out, or no longer ours to see
@@ -76,12 +104,15 @@ async function look() {
     failures += 1;
     if (failures >= 3) note(say.sayLost);
   }
-  if (!leaving) setTimeout(look, Math.min(EVERY * 1.6 ** failures, 10_000));
+  return plan(Math.min(EVERY * 1.6 ** failures, 10_000));
 }
 
 // Called off: the page that follows says how it stands, and must not be overtaken by the IDE.
 document.getElementById("cancel")?.addEventListener("submit", () => { leaving = true; });
 setInterval(() => put("so-far", fill(say.saySoFar, { n: seconds() })), 250);
-setTimeout(look, EVERY);
+setInterval(() => { if (performance.now() - heard > SILENT) { heard = performance.now(); plan(0); } }, SILENT / 2);
+addEventListener("pagehide", () => stream?.close()); // the IDE's page needs the connection
+listen();
+plan(4 * EVERY); // unless the stream has opened by then
 // Coming back by the back button shows the page as it was left: ask anew.
 addEventListener("pageshow", (event) => { if (event.persisted) enter(); });
