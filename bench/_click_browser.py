@@ -102,10 +102,10 @@ class Program:
             text, url = await self._get(client, clicked, url, headers)
             if clicked.first_byte:
                 return
-            if frame := re.search(r'<iframe id="ide" src="([^"]+)"', text):
+            if frame := re.search(r'<iframe id="ide"[^>]* src="([^"]+)"', text):
                 url = frame[1].replace("&amp;", "&")
                 headers = {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "cross-site", "Referer": f"{self._url}/"}
-            elif waking := re.search(r'id="waking" data-id="([^"]+)"', text):
+            elif waking := re.search(r'id="waking" (?:data-news )?data-id="([^"]+)"', text):
                 await self._wait(client, clicked, str(URL(url).origin()), waking[1], "data-news" in text)
             else:
                 raise SystemExit(f"neither an IDE nor a page that leads to one: {text[:2000]}")

@@ -113,6 +113,6 @@ setInterval(() => put("so-far", fill(say.saySoFar, { n: seconds() })), 250);
 setInterval(() => { if (performance.now() - heard > SILENT) { heard = performance.now(); plan(0); } }, SILENT / 2);
 addEventListener("pagehide", () => stream?.close()); // the IDE's page needs the connection
 listen();
-plan(4 * EVERY); // unless the stream has opened by then
+plan(ANSWER_WITHIN); // unless the stream has opened by then
 // Coming back by the back button shows the page as it was left: ask anew.
 addEventListener("pageshow", (event) => { if (event.persisted) enter(); });
