@@ -15,7 +15,9 @@ function follow() {
   if (cover && (loaded || cover.dataset.cover !== "rising")) held = false;
   if (!cover && kind && !held) return location.reload(); // what is in the frame is of before
   if (ide) ide.inert = Boolean(cover);
-  if (cover?.dataset.cover !== kind) (cover.querySelector("a") ?? document.querySelector(".brand")).focus();
+  if (!cover) held = false; // from here on it is as any other that runs
+  if (!cover && kind && document.activeElement === document.body) ide.focus();
+  if (cover && cover.dataset.cover !== kind) (cover.querySelector("a") ?? document.querySelector(".brand")).focus();
   kind = cover?.dataset.cover;
 }
 
