@@ -62,7 +62,8 @@ class Chromium:
         await asyncio.sleep(0.05)
         clicked.ide = read_times(answer.headers[TIMES])
         clicked.first_byte = _first_byte(answer.request)
-        clicked.requests = sorted((r.timing["startTime"] / 1000, _first_byte(r), _what(r.url)) for r in seen)
+        asked = [r for r in seen if r.timing["startTime"] > 0]  # not what the dashboard still had to ask
+        clicked.requests = sorted((r.timing["startTime"] / 1000, _first_byte(r), _what(r.url)) for r in asked)
         await page.close()
         return clicked
 
