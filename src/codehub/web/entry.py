@@ -38,7 +38,7 @@ ACTIONS = {
     "stop": Action.WORKSPACE_SLEEP,
     "cancel": Action.WORKSPACE_SLEEP,  # of a start that is under way: it sleeps as soon as it can
 }
-HEARTBEAT_SECONDS, RETRY_MS = 15.0, 500  # of the stream: without news, and after which a browser comes back
+HEARTBEAT_SECONDS, RETRY_MS = 4.0, 500  # of the stream: without news, and after which a browser comes back
 LOG_BYTES, LOG_LINES = 4096, 15  # of what an IDE said that did not start
 MOVING = {Operation.STARTING, Operation.RESTORING, Operation.PROVISIONING, Operation.STOPPING, Operation.ARCHIVING}
 

@@ -6,7 +6,7 @@ const say = page.dataset;
 const begun = performance.now() - 1000 * Number(say.elapsed);
 const EVERY = 700; // ms between looks while there is no stream; longer while nothing answers
 const ANSWER_WITHIN = 10_000;
-const SILENT = 40_000; // ms: a stream says something more often than that
+const SILENT = 12_000; // ms: a stream says something more often than that
 let failures = 0;
 let leaving = false;
 let stream = null;
@@ -81,10 +81,15 @@ function listen() {
     show(JSON.parse(event.data));
   };
   stream.onerror = () => {
-    // Refused for good: too many are open, or it is no longer ours to see. Asking says which.
-    if (stream.readyState === EventSource.CLOSED) stream = null;
-    plan(EVERY);
+    plan(EVERY); // also when it is refused for good: too many are open, or it is no longer ours to see
   };
+}
+
+/** A connection that leads nowhere any more does not say so. */
+function mistrust() {
+  stream?.close();
+  stream = null;
+  plan(0);
 }
 
 function plan(delay) {
@@ -93,13 +98,14 @@ function plan(delay) {
 }
 
 async function look() {
-  if (stream?.readyState === EventSource.OPEN && performance.now() - heard < SILENT) return undefined;
+  if (stream?.readyState === EventSource.OPEN) return undefined;
   try {
     const answer = await fetch(`/_codehub/status/${say.id}`, { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN) });
     if ([401, 403, 404].includes(answer.status)) return enter(); // logged out, or no longer ours to see
     if (!answer.ok) throw new Error(answer.status);
     failures = 0;
     show(await answer.json());
+    if (!stream && !leaving) listen(); // it answers: let it tell
   } catch {
     failures += 1;
     if (failures >= 3) note(say.sayLost);
@@ -110,7 +116,8 @@ async function look() {
 // Called off: the page that follows says how it stands, and must not be overtaken by the IDE.
 document.getElementById("cancel")?.addEventListener("submit", () => { leaving = true; });
 setInterval(() => put("so-far", fill(say.saySoFar, { n: seconds() })), 250);
-setInterval(() => { if (performance.now() - heard > SILENT) { heard = performance.now(); plan(0); } }, SILENT / 2);
+setInterval(() => { if (stream && performance.now() - heard > SILENT) mistrust(); }, SILENT / 4);
+addEventListener("offline", mistrust);
 addEventListener("pagehide", () => stream?.close()); // the IDE's page needs the connection
 listen();
 plan(ANSWER_WITHIN); // unless the stream has opened by then
