@@ -18,7 +18,7 @@ QUESTIONS = {"read", "transaction"}  # to the database
 # From these on, an attempt only looks, writes below a key of its own that nobody else writes, and ends with a fenced
 # transaction. `Steps` makes sure of it at every step that it takes.
 LAST_ASKS = {
-    Operation.STARTING: frozenset({"container"}),
+    Operation.STARTING: frozenset({"container", "volumes"}),
     Operation.ARCHIVING: frozenset(
         {"list", "get_data", "get_meta", "pack", "put_data", "put_meta", "delete_data", "delete_meta"}
     ),

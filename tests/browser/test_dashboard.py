@@ -60,7 +60,7 @@ async def test_the_same_life_without_javascript(lab: Lab) -> None:
         page = await browser.new_page()
         await page.goto("/")
         await create(page, "No script")
-        await expect(inside(page)).to_contain_text(IDE)  # the waking page loaded itself again until then
+        await expect(inside(page)).to_contain_text(IDE)  # held until it answered, and then the page loads itself again
 
         async def reload_until(text: str) -> None:
             while text not in await card(page, "No script").inner_text():

@@ -158,19 +158,24 @@ async def tell_everything(services: Services, id_: str) -> None:
 
 
 HOME: dict[str, Any] = {"home_url": "http://localhost:1/"}
-USUAL: dict[str, Any] = {"usual_seconds": 4.2, "position": None, **HOME}
 LIMIT = OwnLimit(1, (Running("robotics", "Robotics"),))
 FULL = NoPlace(100, waiting=False, running=())
 LOST = {**ERROR, "reason": "DataLost", "last_error": "its files vanished"}
 Named = Mapping[str, Workspace]
+
+
+def waking(
+    request: Request, w: Workspace, now: datetime, *, position: int | None = None, may_stop: bool = False
+) -> Response:
+    return entry_pages.waking(request, entry_pages.Waking(w, now, 4.2, position, may_stop=may_stop), **HOME)
+
+
 ENTRIES: Mapping[str, Callable[[Request, Named, datetime], Response]] = {
-    "waking": lambda r, w, now: entry_pages.waking(r, w["Robotics"], now=now, **USUAL),
-    "falling": lambda r, w, now: entry_pages.waking(r, w[LONG], now=now, **USUAL),
-    "restoring": lambda r, w, now: entry_pages.waking(r, w["Thesis"], now=now, **{**USUAL, "position": 3}),
-    "slow": lambda r, w, now: entry_pages.waking(r, w["Robotics"], now=now + timedelta(minutes=5), **USUAL),
-    "again": lambda r, w, now: entry_pages.waking(
-        r, replace(w["Robotics"], failures=2), now=now, **USUAL, may_stop=True
-    ),
+    "waking": lambda r, w, now: waking(r, w["Robotics"], now),
+    "falling": lambda r, w, now: waking(r, w[LONG], now),
+    "restoring": lambda r, w, now: waking(r, w["Thesis"], now, position=3),
+    "slow": lambda r, w, now: waking(r, w["Robotics"], now + timedelta(minutes=5)),
+    "again": lambda r, w, now: waking(r, replace(w["Robotics"], failures=2), now, may_stop=True),
     "cancelled": lambda r, w, _: entry_pages.cancelled(r, w["Robotics"], **HOME),
     "restore": lambda r, w, _: entry_pages.restore_needed(r, w["Final project"], **HOME),
     "start": lambda r, w, _: entry_pages.start_needed(r, w["Not yet"], **HOME, mine=False),

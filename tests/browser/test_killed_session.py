@@ -60,7 +60,7 @@ async def go_to(page: Page, lab: Lab, moment: str) -> str | None:
         return None
     if moment == "waking":
         # Until its script is there, which a page without a server cannot get any more.
-        async with page.expect_event("requestfinished", lambda request: request.url.endswith("/waking.js")):
+        async with page.expect_event("requestfinished", lambda request: request.url.endswith("/frame.js")):
             await page.get_by_role("button", name="Open the workspace").click()
         return None
     id_ = await open_workspace(page)

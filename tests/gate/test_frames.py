@@ -1,5 +1,6 @@
 """A workspace in the frame of our own page: whom the pass is for, what the IDE's answers become, who stays outside."""
 
+import asyncio
 import html
 import re
 from datetime import timedelta
@@ -9,6 +10,7 @@ import pytest
 from yarl import URL
 
 from codehub.command import operator
+from codehub.gate import director
 from codehub.policy.model import Role
 from codehub.web import frame_view
 from codehub.workspaces.model import Workspace
@@ -190,3 +192,62 @@ async def test_the_bar_warns_two_minutes_before_it_sleeps_and_is_calmed_by_keepi
 )
 def test_only_a_sessions_page_stands_beside_an_ide(query: dict[str, str], shown: str) -> None:
     assert frame_view.panel(query) == shown
+
+
+# --- while it wakes
+
+
+async def frame_of_a_sleeper(lab: Lab, browser: aiohttp.ClientSession) -> tuple[Workspace, dict[str, str]]:
+    """One that opening its page has woken, and what its frame asks with once it has its pass."""
+    w = await lab.workspace()
+    await lab.put(w, "STANDBY", desired_state="STANDBY")
+    given = await pass_of(lab, browser, w)
+    return w, {**IN_FRAME, "Cookie": given}
+
+
+async def held(lab: Lab, w: Workspace) -> None:
+    async with asyncio.timeout(20):
+        while (route := lab.director.routes.get(w.id)) is None or not route.waiting:
+            await asyncio.sleep(0.005)
+
+
+async def test_the_frame_is_held_while_it_wakes_and_gets_the_ide_itself(lab: Lab) -> None:
+    async with lab.browser("admin") as browser, lab.browser() as frame:
+        w, headers = await frame_of_a_sleeper(lab, browser)
+        asked = asyncio.create_task(frame.get(f"{lab.origin(w.id)}/w/{w.id}/", headers=headers, allow_redirects=False))
+        await held(lab, w)
+        assert lab.ide.requests == []
+        await lab.put(w, "RUNNING", desired_state="RUNNING")
+        assert (await asked).status == 200
+    assert [request["path"] for request in lab.ide.requests] == [f"/w/{w.id}/"]
+
+
+async def test_a_start_that_is_called_off_is_not_begun_again_by_the_frame_that_waits(lab: Lab) -> None:
+    async with lab.browser("admin") as browser, lab.browser() as frame:
+        w, headers = await frame_of_a_sleeper(lab, browser)
+        asked = asyncio.create_task(frame.get(f"{lab.origin(w.id)}/w/{w.id}/", headers=headers, allow_redirects=False))
+        await held(lab, w)
+        await lab.put(w, "STANDBY", desired_state="STANDBY")
+        assert (await asked).status == 503
+        assert (await lab.services.workspaces.get(operator(), w.id)).desired_state == "STANDBY"
+    assert lab.ide.requests == []
+
+
+async def test_a_start_that_fails_is_said_in_the_frame_that_waits(lab: Lab) -> None:
+    async with lab.browser("admin") as browser, lab.browser() as frame:
+        w, headers = await frame_of_a_sleeper(lab, browser)
+        asked = asyncio.create_task(frame.get(f"{lab.origin(w.id)}/w/{w.id}/", headers=headers, allow_redirects=False))
+        await held(lab, w)
+        info = {"reason": "Timeout", "operation": "STARTING", "is_terminal": True, "error_count": 1}
+        info |= {"last_error": "it did not answer", "occurred_at": "2026-03-02T09:00:00Z"}
+        await lab.put(w, "STANDBY", desired_state="RUNNING", health_status="ERROR", error_info=info)
+        answer = await asked
+        assert (answer.status, "Something went wrong" in await answer.text()) == (502, True)
+
+
+async def test_what_takes_longer_is_shown_in_the_frame_as_anywhere(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(director, "HOLD_SECONDS", 0.05)
+    async with lab.browser("admin") as browser, lab.browser() as frame:
+        w, headers = await frame_of_a_sleeper(lab, browser)
+        async with frame.get(f"{lab.origin(w.id)}/w/{w.id}/", headers=headers, allow_redirects=False) as answer:
+            assert (answer.status, 'id="waking"' in await answer.text()) == (503, True)

@@ -2,12 +2,15 @@
 
 import asyncio
 import dataclasses
+import json
 import pathlib
+from typing import Any
 
 import aiohttp
 import pytest
 
 from codehub.command import operator
+from codehub.gate import director
 from codehub.gate.director import HELD_EACH
 from codehub.policy.model import Role, Scope
 from codehub.templates.loader import Templates
@@ -290,3 +293,60 @@ async def test_the_waking_page_says_that_it_is_tried_again(lab: Lab) -> None:
             assert "It did not work 2 times." in await answer.text()
         async with browser.get(f"{lab.origin(w.id)}/_codehub/status/{w.id}") as answer:
             assert (await answer.json())["failures"] == 2
+
+
+async def test_an_ide_that_is_there_in_a_moment_comes_without_a_waking_page(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(director, "BLINK_SECONDS", 20.0)
+    async with lab.browser("admin") as browser:
+        w, url = await asleep(lab, browser)
+        asked = asyncio.create_task(browser.get(url, headers=PAGE))
+        await lab.known(w, desired=Desired.RUNNING)
+        await lab.put(w, "RUNNING", desired_state="RUNNING")
+        assert (await asked).status == 200
+    assert await requests(lab, w) == 1
+    assert [request["path"] for request in lab.ide.requests] == [f"/w/{w.id}/"]
+
+
+async def test_it_wakes_while_the_login_travels(lab: Lab) -> None:
+    async with lab.browser("admin") as browser:
+        w = await lab.workspace()
+        await lab.put(w, "STANDBY")
+        url = f"{lab.url}/w/{w.id}/"
+        async with browser.head(url, headers=PAGE, allow_redirects=False) as answer:
+            assert answer.status == 303
+        async with browser.get(url, headers={**PAGE, "Sec-Purpose": "prefetch"}, allow_redirects=False) as answer:
+            assert answer.status == 303
+        assert await requests(lab, w) == 0
+        async with browser.get(url, headers=PAGE, allow_redirects=False) as answer:
+            assert answer.status == 303
+        assert await desired(lab, w) == (Desired.RUNNING, DesiredBy.WAKE)
+
+
+async def test_a_page_that_waits_is_told(lab: Lab) -> None:
+    async with lab.browser("admin") as browser, lab.browser() as stranger:
+        w, url = await asleep(lab, browser)
+        await browser.get(url, headers=PAGE)
+        news = f"{lab.origin(w.id)}/_codehub/news/{w.id}"
+        async with stranger.get(news) as answer:
+            assert answer.status == 404
+        async with browser.get(news) as answer:
+            assert answer.headers["Content-Type"].startswith("text/event-stream")
+            assert (await said(answer))["ready"] is False
+            await lab.put(w, "STANDBY", desired_state="RUNNING", operation="STARTING")
+            while (status := await said(answer))["operation"] != "STARTING":
+                pass
+            assert status["ready"] is False
+            await lab.put(w, "RUNNING", desired_state="RUNNING")
+            while not (await said(answer))["ready"]:
+                pass
+
+
+async def said(stream: aiohttp.ClientResponse) -> dict[str, Any]:
+    """The next that it says."""
+    async for line in stream.content:
+        if line.startswith(b"data: "):
+            found: dict[str, Any] = json.loads(line[6:])
+            return found
+    raise AssertionError("the stream ended")

@@ -19,6 +19,7 @@ ASK_THEMSELVES = {
     "/w/{id}/{path:path}",
     "/_codehub/understood/{id}",
     "/_codehub/status/{id}",
+    "/_codehub/news/{id}",
     "/_codehub/act/{id}",
     "/_codehub/cancelled/{id}",
     "/_codehub/handover",

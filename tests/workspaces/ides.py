@@ -59,6 +59,7 @@ PROGRAMS = {
     "stubborn": ["python3", "-c", SERVER, "{socket}", "{base_path}", "stubborn"],
     "exits": ["python3", "-c", "print('no module named numpy'); raise SystemExit(3)"],
     "hangs": ["python3", "-c", "import time; print('thinking', flush=True); time.sleep(3600)"],
+    "late": ["python3", "-c", "import time; time.sleep(2)\n" + SERVER, "{socket}", "{base_path}"],
     "missing": ["no-such-ide-anywhere", "{socket}"],
     "daemon": ["python3", "-c", DAEMON, "{socket}", "{base_path}"],
     "spawner": ["python3", "-c", SPAWNER + SERVER, "{socket}", "{base_path}"],

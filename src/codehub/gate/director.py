@@ -4,12 +4,15 @@ Whatever is not forwarded to an IDE and is a page is the API's to show (`web.ent
 is not a page gets a short answer from here. Nothing on the way of a request to a running workspace asks the database.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import NamedTuple, Protocol
+
+from starlette.datastructures import Headers
 
 from codehub.activity.model import Watched
 from codehub.auth.credentials import Credentials
@@ -25,6 +28,7 @@ from codehub.gate.passes import Passes
 from codehub.gate.principals import Principals, digest
 from codehub.gate.routes import Forwards, Route, Routes
 from codehub.gate.rules import Outcome
+from codehub.http.rules import looks_ahead
 from codehub.policy import model as policy_model
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
@@ -50,6 +54,8 @@ PROXIES_SAY = frozenset(
     {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
 )
 HOLD_SECONDS = 60.0
+# So long a page is held before the waking page is shown instead: an IDE that is there by then comes without it.
+BLINK_SECONDS = 0.4
 LOOK_UP_SECONDS = 5.0
 HEALTH = {b"/healthz", b"/readyz"}
 HEALTH_AT_ONCE, HEALTH_WAITING = 4, 4096  # of anonymous clients: a check rather waits than says that we are down
@@ -61,6 +67,7 @@ CANDIDATES = 4  # passes in one Cookie header that are looked at
 LONGEST = 67  # bytes of a path that say which workspace, with one after them
 WENT_AWAY, NOT_ALLOWED = 1001, 1008  # WebSocket's codes
 Routed = Forward | Answer | Hold
+PAGES_WAIT = (Outcome.HOLD, Outcome.WAKE, Outcome.ASLEEP)
 # Answers requests for one path of the API in this process; what it cannot, goes on to where the second argument says.
 Handler = Callable[[RequestHead, Callable[[RequestHead], Forward]], Decision]
 
@@ -261,6 +268,9 @@ class WorkspaceDirector:
         if route is None:
             return Hold(self._look_up(id_, login, head), LOOK_UP_SECONDS + HOLD_SECONDS, error_responses.UNAVAILABLE)
         judged = self._judge(route, login, head)
+        if isinstance(judged, Outcome) and _is_page(head):
+            waiting = self._wait_with_page(id_, login, head)
+            return Hold(waiting, LOOK_UP_SECONDS + HOLD_SECONDS, error_responses.UNAVAILABLE)
         if isinstance(judged, Outcome):
             return Hold(self._wait(route, login, head, judged), HOLD_SECONDS, error_responses.OF[Outcome.ASLEEP])
         return judged
@@ -277,7 +287,7 @@ class WorkspaceDirector:
                 return _with_scope(forward, route.entry.id)
             return self._with_lab_files(route, forward, head)
         if _is_page(head):
-            return self._to_api(head)
+            return found if found in PAGES_WAIT else self._to_api(head)
         return found if found in (Outcome.HOLD, Outcome.WAKE) else error_responses.OF[found]
 
     def _authorize(self, route: Route, login: Login) -> Answer | None:
@@ -366,6 +376,33 @@ class WorkspaceDirector:
                     return error_responses.UNAUTHENTICATED
             return judged
 
+    async def _wait_with_page(self, id_: str, login: Login, head: RequestHead) -> Forward | Answer:
+        """A person's page, which wakes what sleeps. In a frame of ours it is held as anything else is: the page around
+        it says how it stands. In a tab of its own for a moment, and then the API shows that.
+        """
+        framed = bool(login.frame) and head.get(b"sec-fetch-dest") == b"iframe"
+        with self._waiting.one_more(login.principal.name, id_) as granted:
+            try:
+                # Read anew: the API, which sent the browser here, may know more than our events have told us.
+                route = await self.routes.find(id_) if granted else None
+                if route and self._outcome(route) is not Outcome.HOLD and _wakes(head):
+                    visit = await self._access.visit(login.principal, id_)
+                    await self._access.wake(login.principal, visit)
+                    route = await self.routes.find(id_)
+                if route is None:
+                    return self._to_api(head)
+                async with asyncio.timeout(HOLD_SECONDS if framed else BLINK_SECONDS):
+                    while (judged := self._judge(route, login, head)) is Outcome.HOLD:
+                        await route.change()
+                        if self._is_over(login):
+                            break
+            except (CodeHubError, TimeoutError):
+                return self._to_api(head)  # which says what is in the way, and shows what takes longer
+            if not isinstance(judged, Outcome):
+                return judged
+            # A start that was called off while its frame waited is not begun again by it.
+            return error_responses.OF[Outcome.ASLEEP] if framed else self._to_api(head)
+
     def unreachable(self, head: RequestHead, forward: Forward, failure: Failure) -> Answer:
         if forward in (self._api, self._through, self._health) or not _is_page(head):
             return answers.of_failure(failure)
@@ -424,6 +461,12 @@ class WorkspaceDirector:
 
 async def _settled(decision: Routed) -> Forward | Answer:
     return await decision.decision if isinstance(decision, Hold) else decision
+
+
+def _wakes(head: RequestHead) -> bool:
+    """Does a person come, rather than a browser or a program that looks ahead?"""
+    fields = Headers(raw=[(field.key, field.value) for field in head.block.fields])
+    return head.method == b"GET" and not looks_ahead(fields)
 
 
 def _is_page(head: RequestHead) -> bool:

@@ -4,12 +4,15 @@ It compares what is with what is desired and moves one step at a time. What a st
 what anything means is in `workspaces.rules`. Every save goes through the lease, so that a former leader saves nothing.
 Everything that asks for attention is observed; what then begins is bounded by kind. A workspace that cannot be advanced
 is set aside for a while (`coordinator.setbacks`), and the others go on.
+
+A person waits for what is to run. So a tick looks at those first, and at the rest when they are on their way; and what
+a start saw last, an IDE that answers, is saved at once instead of being looked for by the next tick.
 """
 
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -25,7 +28,7 @@ from codehub.reconciler import idle_recheck
 from codehub.reconciler.idle_recheck import IdleRecheck, Returned
 from codehub.reconciler.operations import Operations
 from codehub.reconciler.transitions import Gone, Transitions
-from codehub.runtimes.base import Container, Found, Runtime, RuntimeFailureError, UnreadableError
+from codehub.runtimes.base import Container, Found, Runtime, RuntimeFailureError, UnreadableError, Volume
 from codehub.settings import CoordinatorConfig
 from codehub.workspaces import history, idle_store, rules, store
 from codehub.workspaces.model import Observation, Operation, Reason, Workspace
@@ -39,8 +42,12 @@ PROBES_AT_ONCE = 16
 
 @dataclass
 class Observations:
-    """One tick's observation of the runtime."""
+    """One tick's observation of the runtime.
 
+    What is `busy`, being worked on while we look, is not looked at: half of what we saw could be older than the other.
+    """
+
+    busy: frozenset[str]
     containers: Found[Container]
     candidates: dict[str, Workspace] = field(default_factory=dict)
     seen: dict[str, Observation] = field(default_factory=dict)
@@ -84,9 +91,22 @@ class Controller:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def tick(self) -> Tick:
-        look = await self._look()
+        look = Observations(frozenset(self._tasks), await self._runtime.containers())
+        begun, failed = await self._advance_each(await self._look_first(look), look)
+        more_begun, more_failed = await self._advance_each(await self._look(look), look)
+        stats = {
+            "looked_at": len(look.candidates),
+            "begun": begun + more_begun,
+            "under_way": len(self._tasks),
+            "failed": failed + more_failed,
+            "set_aside": len(self._setbacks.waiting()),
+        }
+        return Tick(stats, await self._again_in())
+
+    async def _advance_each(self, found: list[Workspace], look: Observations) -> tuple[int, int]:
+        """How many were begun, and how many failed. Oldest request first."""
         begun = failed = 0
-        for w in sorted(look.candidates.values(), key=lambda w: w.desired_at):
+        for w in sorted(found, key=lambda w: w.desired_at):
             if w.id in self._tasks or self._can_wait(w, look):
                 continue
             try:
@@ -97,14 +117,7 @@ class Controller:
             except Exception as e:  # noqa: BLE001 (whatever is wrong with this one, the others go on)
                 failed += 1
                 await self._setbacks.note(w.id, e)
-        stats = {
-            "looked_at": len(look.candidates),
-            "begun": begun,
-            "under_way": len(self._tasks),
-            "failed": failed,
-            "set_aside": len(self._setbacks.waiting()),
-        }
-        return Tick(stats, await self._again_in())
+        return begun, failed
 
     async def _again_in(self) -> float:
         """When the next row wants attention: soon while anything moves, rarely when nothing does."""
@@ -115,19 +128,20 @@ class Controller:
 
     # --- observe
 
-    async def _look(self) -> Observations:
-        """All containers in one go, and the volumes of whatever asks for attention.
-
-        What is being worked on while we look is not looked at: half of what we saw could be older than the other half.
-        """
-        busy = set(self._tasks)
-        look = Observations(await self._runtime.containers())
-        running = [*look.containers, *look.containers.unreadable]
+    async def _look_first(self, look: Observations) -> list[Workspace]:
+        """What is to run, or under way."""
         async with self._lease.database.connection() as c:
             await self._setbacks.load(c)
             now, aside, node = self._clock.now(), self._setbacks.waiting(), self._runtime.node
+            found = await store.query(c, sql.due_to_run, now, aside, ROWS_PER_TICK, node)
+        return await self._observe(look, found)
+
+    async def _look(self, look: Observations) -> list[Workspace]:
+        """The rest: all containers in one go, and the volumes of whatever asks for attention."""
+        running, rest = [*look.containers, *look.containers.unreadable], dict[str, Workspace]()
+        async with self._lease.database.connection() as c:
+            now, aside, node = self._clock.now(), self._setbacks.waiting(), self._runtime.node
             for statement, args in (
-                (sql.due_to_run, (now, aside, ROWS_PER_TICK, node)),
                 (sql.due_deleted, (now, aside, ROWS_PER_TICK, node)),
                 (sql.due_to_sleep, (now, aside, ROWS_PER_TICK, node)),
                 (sql.lost_containers, (running, aside, ROWS_PER_TICK, node)),
@@ -136,36 +150,33 @@ class Controller:
                 (sql.sweep, (self._swept, aside, SWEEP_PER_TICK, node)),
             ):
                 found = await store.query(c, statement, *args)
-                look.candidates.update((w.id, w) for w in found if w.id not in busy)
+                rest.update((w.id, w) for w in found)
             self._swept = found[-1].id if len(found) == SWEEP_PER_TICK else ""
             strays = set(running) - await store.known(c, running)
-        await self._observe(look)
-        about_to_sleep = [w for w in look.candidates.values() if idle_recheck.concerns(w)]
-        look.returned = await self._idle_recheck.recheck(about_to_sleep)
-        for stray in strays - busy - set(aside):
+        observed = await self._observe(look, rest.values())
+        look.returned = await self._idle_recheck.recheck([w for w in observed if idle_recheck.concerns(w)])
+        for stray in strays - look.busy - set(aside):
             log.warning("A container belongs to no workspace, stopping it", workspace=stray)
             self._spawn(stray, self._stop_stray(stray))
-        return look
+        return observed
 
-    async def _observe(self, look: Observations) -> None:
-        volumes = await self._runtime.volumes(list(look.candidates))
-        answering = await self._which_answer(look)
-        for id_ in look.candidates:
-            volume = volumes.get(id_)
-            here = volume if volume and not volume.parked else None
-            look.seen[id_] = Observation(
-                container=id_ in look.containers or id_ in look.containers.unreadable,
-                answering=id_ in answering,
-                volume=here.generation if here else None,
-                restored_from=here.restored_from if here else None,
-                parked=volume.generation if volume and volume.parked else volume.parked_generation if volume else None,
-                record_unreadable=look.containers.unreadable.get(id_),
-                volume_unreadable=volumes.unreadable.get(id_),
-            )
+    async def _observe(self, look: Observations, found: Iterable[Workspace]) -> list[Workspace]:
+        """Those of them that are new in this tick, each with what was seen of it."""
+        new = {w.id: w for w in found if w.id not in look.busy and w.id not in look.candidates}
+        if not new:
+            return []
+        look.candidates.update(new)
+        volumes = await self._runtime.volumes(list(new))
+        answering = await self._which_answer(look, new.values())
+        for id_ in new:
+            container = id_ in look.containers or id_ in look.containers.unreadable
+            unreadable = look.containers.unreadable.get(id_)
+            look.seen[id_] = _observation(id_, volumes, container, id_ in answering, unreadable)
+        return list(new.values())
 
-    async def _which_answer(self, look: Observations) -> set[str]:
+    async def _which_answer(self, look: Observations, new: Collection[Workspace]) -> set[str]:
         """Of those whose start is over when they do."""
-        starting = [w.id for w in look.candidates.values() if w.operation is Operation.STARTING]
+        starting = [w.id for w in new if w.operation is Operation.STARTING]
         turns = asyncio.Semaphore(PROBES_AT_ONCE)
 
         async def ask(id_: str) -> str | None:
@@ -272,11 +283,11 @@ class Controller:
             await self._setbacks.note(w.id, e)
 
     async def _attempt(self, w: Workspace) -> None:
-        """Whether it succeeded is for the next observation to say."""
+        """Whether it succeeded is for an observation to say: of a start, the one that ended it."""
         limit = rules.seconds_for(w.operation, self._operations.start_seconds(w))
         try:
             async with asyncio.timeout(limit):
-                await self._operations.perform(w)
+                answering = await self._operations.perform(w)
         except TimeoutError:
             said = ""
             with contextlib.suppress(RuntimeFailureError):
@@ -289,9 +300,40 @@ class Controller:
         except Exception as e:
             log.warning("Operation failed", workspace=w.id, operation=w.operation, exc_info=e)
             await self._fail(w, Reason.ACTION_FAILED, logs.redact_text(f"{type(e).__name__}: {e}"))
+        else:
+            if answering is not None:
+                await self._complete_start(w, answering)
+
+    async def _complete_start(self, w: Workspace, answering: Container) -> None:
+        """Save that it answers, as the next tick would. What is in the way of that, the tick will see."""
+        try:
+            volumes = await self._runtime.volumes([w.id])
+        except RuntimeFailureError:
+            return
+        async with self._lease.transaction() as c:
+            current = await store.lock(c, w.id, wait=False)
+            if current is not None and (current.operation, current.op_id) == (w.operation, w.op_id):
+                seen = _observation(w.id, volumes, container=True, answering=True)
+                await self._transitions.apply_observation(c, current, seen, answering, history.IdeGone())
 
     async def _fail(self, w: Workspace, reason: Reason, message: str) -> None:
         await self._transitions.fail(w, reason, message, random.random())  # noqa: S311
+
+
+def _observation(
+    id_: str, volumes: Found[Volume], container: bool, answering: bool, record_unreadable: str | None = None
+) -> Observation:
+    volume = volumes.get(id_)
+    here = volume if volume and not volume.parked else None
+    return Observation(
+        container=container,
+        answering=answering,
+        volume=here.generation if here else None,
+        restored_from=here.restored_from if here else None,
+        parked=volume.generation if volume and volume.parked else volume.parked_generation if volume else None,
+        record_unreadable=record_unreadable,
+        volume_unreadable=volumes.unreadable.get(id_),
+    )
 
 
 def _reason(code: str) -> Reason:

@@ -13,6 +13,7 @@ from codehub.coordinator.leader import Lease
 from codehub.errors import InvalidRequestError, UnavailableError
 from codehub.reconciler.transitions import Transitions
 from codehub.runtimes.base import (
+    Container,
     Exit,
     ImageNotFoundError,
     Runtime,
@@ -27,8 +28,9 @@ from codehub.templates.model import Template
 from codehub.workspaces import rules, store
 from codehub.workspaces.model import Operation, Workspace
 
-# A small program answers at once and a large one after seconds: ask often first, then less.
-FIRST_POLL, LAST_POLL = 0.01, 0.25
+# A small program answers at once and a large one after seconds: the next question comes after a part of what it took so
+# far, so that waiting for it costs a person little at either.
+SHORTEST_PAUSE, LONGEST_PAUSE, PART = 0.005, 0.25, 1 / 20
 # Without complaint and before it answered: nearly always a program that forks and lets its first process go.
 BACKGROUND_HINT = " (an IDE has to stay in the foreground: with its first process everything in the workspace ends)"
 Progress = Callable[[int, int], Awaitable[None]]
@@ -73,14 +75,15 @@ class Operations:
         template = self._templates.find(w.template)
         return template.start_seconds if template else 120.0
 
-    async def perform(self, w: Workspace) -> None:
+    async def perform(self, w: Workspace) -> Container | None:
+        """The container that was seen to answer, where that was waited for."""
         match w.operation:
             case Operation.PROVISIONING:
                 await self._provision(w)
             case Operation.RESTORING:
                 await self._restore(w)
             case Operation.STARTING:
-                await self._start(w)
+                return await self._start(w)
             case Operation.STOPPING:
                 await self._runtime.stop(w.id, self._config.stop_grace_seconds)
             case Operation.ARCHIVING:
@@ -89,6 +92,7 @@ class Operations:
                 await self._delete(w)
             case Operation.NONE:
                 pass
+        return None
 
     async def give_up(self, w: Workspace) -> str:
         """After a time-out: a start that hangs must not leave a container that nobody expects. What it said."""
@@ -128,23 +132,23 @@ class Operations:
         await self._own_volume(w)
         await self._archives.fetch(w, self._lease.epoch, self._runtime, self._progress(w))
 
-    async def _start(self, w: Workspace) -> None:
+    async def _start(self, w: Workspace) -> Container:
         """Start, then wait until it answers or is gone again."""
         template = self._template(w)
         trusted = await self._is_trusted(w)
         cold = await self._runtime.start(Workload(w.id, w.owner, template, self._provide(w), trusted=trusted))
         if cold:
             await self._transitions.note_cold(w, cold)
-        pause = FIRST_POLL
+        begun = self._clock.monotonic()
         while True:
             container = await self._runtime.container(w.id)
             if container is None:
                 ended = await self._runtime.last_exit(w.id)
                 raise StartFailedError(_how_it_ended(ended) if ended else "it ended at once")
             if container.answers:
-                return
-            await self._clock.sleep(pause)
-            pause = min(pause * 1.3, LAST_POLL)
+                return container
+            taken = self._clock.monotonic() - begun
+            await self._clock.sleep(min(max(SHORTEST_PAUSE, PART * taken), LONGEST_PAUSE))
 
     def _template(self, w: Workspace) -> Template:
         try:

@@ -3,25 +3,31 @@
 A person who is not let in yet is led to a pass (`handover`); a sleeping workspace is woken; everything else is said.
 """
 
+import contextlib
+import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from codehub.db import Connection
 from codehub.errors import CodeHubError, ForbiddenError, InvalidRequestError, NotFoundError
 from codehub.gate.access import Visit
-from codehub.http import rules
+from codehub.http import provide, rules
 from codehub.http.access import names, require_login, spend_change
+from codehub.http.streams import Streams
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Relation
 from codehub.web import dashboard, forms, handover
 from codehub.web import entry_pages as pages
 from codehub.web.handover import begin_url, go, host_of, logged_in, own_workspace, pass_holder, safe_next, safe_return
-from codehub.web.services import services_of
-from codehub.workspaces import authorize
+from codehub.web.services import Services, services_of
+from codehub.workspaces import authorize, changes
 from codehub.workspaces.admission import Refused
 from codehub.workspaces.model import Desired, Operation, Phase, Workspace
+from codehub.workspaces.swaps import Swap
 
 router = APIRouter(include_in_schema=False)
 # Of the buttons. Restoring one that is stored away is starting it.
@@ -32,6 +38,7 @@ ACTIONS = {
     "stop": Action.WORKSPACE_SLEEP,
     "cancel": Action.WORKSPACE_SLEEP,  # of a start that is under way: it sleeps as soon as it can
 }
+HEARTBEAT_SECONDS, RETRY_MS = 4.0, 500  # of the stream: without news, and after which a browser comes back
 LOG_BYTES, LOG_LINES = 4096, 15  # of what an IDE said that did not start
 MOVING = {Operation.STARTING, Operation.RESTORING, Operation.PROVISIONING, Operation.STOPPING, Operation.ARCHIVING}
 
@@ -71,17 +78,26 @@ async def _let_in(request: Request, id_: str) -> Response:
     if caller is None or caller.session_id is None:
         return handover.to_login(request, next_)
     try:
-        w = (await services.access.visit(caller, id_)).workspace
+        visit = await services.access.visit(caller, id_)
     except (NotFoundError, ForbiddenError) as e:
         return refuse(request, caller, e)
     if origin := services.origins.of_workspace(id_, host_of(request)):
+        await _wake_ahead(request, caller, visit)
         return go(origin + begin_url(next_, host_of(request)))
     # From here on the workspace's scripts are the dashboard's: they act as the person who opens it.
     if not handover.was_told(request, caller.session_id):
-        return pages.share_origin(request, w, home_url=_home(request))
+        return pages.share_origin(request, visit.workspace, home_url=_home(request))
     response = go(next_)
     handover.give_pass(request, response, await services.access.arrive(caller, id_))
     return response
+
+
+async def _wake_ahead(request: Request, caller: Principal, visit: Visit) -> None:
+    """It wakes while the login travels. What is in the way of that is said when it has arrived."""
+    if request.state.head or rules.looks_ahead(request.headers):
+        return
+    with contextlib.suppress(CodeHubError):
+        await services_of(request).access.wake(caller, visit)
 
 
 def refuse(request: Request, principal: Principal, error: CodeHubError) -> Response:
@@ -95,8 +111,14 @@ def refuse(request: Request, principal: Principal, error: CodeHubError) -> Respo
 
 async def show(request: Request, id_: str, principal: Principal) -> Response:
     """Wake it, or say why that does not happen."""
+    visit = await services_of(request).access.visit(principal, id_)
+    found = await wake(request, visit, principal)
+    return found if isinstance(found, Response) else pages.waking(request, found, home_url=_home(request))
+
+
+async def wake(request: Request, visit: Visit, principal: Principal) -> Response | pages.Waking:
+    """How it wakes; a page, when it does not."""
     services, home_url = services_of(request), _home(request)
-    visit = await services.access.visit(principal, id_)
     outcome: Workspace | Refused = visit.workspace
     if not request.state.head and not rules.looks_ahead(request.headers):
         outcome = await services.access.wake(principal, visit)
@@ -106,25 +128,24 @@ async def show(request: Request, id_: str, principal: Principal) -> Response:
     if w.phase is Phase.ERROR:
         log = await _last_words(request, w) if may else ""
         return pages.went_wrong(request, w, home_url=home_url, mine=may, log=log)
-    swap = await services.workspaces.swap_of(id_) if w.desired_state is not Desired.RUNNING else None
+    swap = await services.workspaces.swap_of(w.id) if w.desired_state is not Desired.RUNNING else None
     if swap is None and w.desired_state is not Desired.RUNNING and w.operation not in MOVING:
         if w.phase is Phase.ARCHIVED:
             return pages.restore_needed(request, w, home_url=home_url, mine=may)
         if w.phase is Phase.PENDING:
             return pages.start_needed(request, w, home_url=home_url, mine=may)
-    usual = await services.access.usual_seconds(id_)
-    position = await services.workspaces.start_position(w)
-    now = services.clock.now()
-    may_stop = policy.allows(principal, Action.WORKSPACE_SLEEP, visit.resource) and swap is None
-    return pages.waking(
-        request,
+    return await how_it_wakes(request, visit._replace(workspace=w), principal, swap)
+
+
+async def how_it_wakes(request: Request, visit: Visit, principal: Principal, swap: Swap | None = None) -> pages.Waking:
+    services, w = services_of(request), visit.workspace
+    return pages.Waking(
         w,
-        now=now,
-        usual_seconds=usual,
-        position=position,
-        home_url=home_url,
-        swap=swap,
-        may_stop=may_stop,
+        services.clock.now(),
+        await services.access.usual_seconds(w.id),
+        await services.workspaces.start_position(w),
+        swap,
+        may_stop=policy.allows(principal, Action.WORKSPACE_SLEEP, visit.resource) and swap is None,
     )
 
 
@@ -150,10 +171,43 @@ async def understood(request: Request, id: str) -> Response:  # noqa: A002
 
 @router.get("/_codehub/status/{id}", dependencies=[names(Action.WORKSPACE_ENTER)])
 async def status(request: Request, id: str) -> dict[str, Any]:  # noqa: A002
-    """For the wake page's script."""
-    services = services_of(request)
-    w = (await services.access.visit(await _visitor(request, id), id)).workspace
-    swap = await services.workspaces.swap_of(id) if w.desired_state is not Desired.RUNNING else None
+    """For the wake page's script, where it has no stream."""
+    return await _status(services_of(request), await _visitor(request, id), id)
+
+
+@router.get("/_codehub/news/{id}", dependencies=[names(Action.WORKSPACE_ENTER)])
+async def news(request: Request, id: str) -> Response:  # noqa: A002
+    """The same as a stream: how it stands, now and whenever that changes."""
+    services, visitor = services_of(request), await _visitor(request, id)
+    cursor = await services.hub.now()
+    first = await _status(services, visitor, id)
+    return provide.get(request, Streams).begin(
+        visitor, _news(services, visitor, id, cursor, first), "text/event-stream"
+    )
+
+
+async def _news(
+    services: Services, visitor: Principal, id_: str, cursor: int, first: dict[str, Any]
+) -> AsyncIterator[bytes]:
+    """An event only says that there is news; what that is, is read. Ends with the first that cannot be."""
+
+    async def none(_c: Connection) -> list[str]:
+        return []
+
+    yield _said(first)
+    with contextlib.suppress(CodeHubError):
+        async with services.hub.subscribed([f"{changes.CLASS}:{id_}"], none, cursor) as subscription:
+            while await subscription.next(HEARTBEAT_SECONDS) is not None:
+                yield _said(await _status(services, visitor, id_))
+
+
+def _said(status: dict[str, Any]) -> bytes:
+    return f"retry: {RETRY_MS}\ndata: {json.dumps(status, separators=(',', ':'))}\n\n".encode()
+
+
+async def _status(services: Services, visitor: Principal, id_: str) -> dict[str, Any]:
+    w = (await services.access.visit(visitor, id_)).workspace
+    swap = await services.workspaces.swap_of(id_) if w.desired_state is not Desired.RUNNING else None
     return {
         "phase": w.phase,
         "operation": w.operation,

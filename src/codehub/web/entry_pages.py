@@ -6,7 +6,7 @@ without JavaScript, by forms and by a page that loads itself again; `static/waki
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,47 +25,48 @@ SLOW_AT_LEAST, SLOW_FACTOR = 30.0, 3.0  # seconds; times what is usual: from the
 MB = 10**6
 
 
-def waking(
-    request: Request,
-    w: Workspace,
-    *,
-    now: datetime,
-    usual_seconds: float | None,
-    position: int | None,
-    home_url: str,
-    swap: Swap | None = None,
-    may_stop: bool = False,
-) -> Response:
-    """It is on its way, or falls asleep and is woken right after; the page enters by itself.
+class Waking(NamedTuple):
+    """How a workspace wakes that somebody waits for."""
 
-    `swap`: it starts when another one sleeps.
-    """
-    elapsed = max(0.0, (now - (swap.created_at if swap else w.desired_at)).total_seconds())
+    workspace: Workspace
+    now: datetime
+    usual_seconds: float | None
+    position: int | None  # in the line of those that are to be started
+    swap: Swap | None = None  # it starts when another one sleeps
+    may_stop: bool = False
+
+
+def waking(request: Request, how: Waking, *, home_url: str) -> Response:
+    """It is on its way, or falls asleep and is woken right after; the page enters by itself."""
+    values = shown(request, how)
+    page = render(request, "waking.html", 503, home_url=home_url, how=values, **values)
+    page.headers["retry-after"] = str(RELOAD_SECONDS)
+    return page
+
+
+def shown(request: Request, how: Waking) -> dict[str, Any]:
+    """For `waking.html`, and for what lies over the frame meanwhile."""
+    w, swap, usual_seconds = how.workspace, how.swap, how.usual_seconds
+    elapsed = max(0.0, (how.now - (swap.created_at if swap else w.desired_at)).total_seconds())
     slow_after = max(SLOW_AT_LEAST, SLOW_FACTOR * (usual_seconds or 0.0))
     done, total = presentation.progress(w)
     copying = w.operation in {Operation.RESTORING, Operation.ARCHIVING}  # takes as long as there are files
-    page = render(
-        request,
-        "waking.html",
-        503,
-        home_url=home_url,
-        w=w,
-        steps=steps(w),
-        falling=w.operation in presentation.FALLING,
-        elapsed=int(elapsed),
-        usual=max(1, round(usual_seconds)) if usual_seconds and not copying else None,
-        slow=elapsed > slow_after and not copying,
-        slow_after=slow_after,
-        position=position,
-        swap=swap,
-        may_stop=may_stop,
-        done_mb=done // MB,
-        total_mb=total // MB,
-        reload_seconds=RELOAD_SECONDS,
-        here=_here(request),
-    )
-    page.headers["retry-after"] = str(RELOAD_SECONDS)
-    return page
+    return {
+        "w": w,
+        "steps": steps(w),
+        "falling": w.operation in presentation.FALLING,
+        "elapsed": int(elapsed),
+        "usual": max(1, round(usual_seconds)) if usual_seconds and not copying else None,
+        "slow": elapsed > slow_after and not copying,
+        "slow_after": slow_after,
+        "position": how.position,
+        "swap": swap,
+        "may_stop": how.may_stop,
+        "done_mb": done // MB,
+        "total_mb": total // MB,
+        "reload_seconds": RELOAD_SECONDS,
+        "here": _here(request),
+    }
 
 
 def steps(w: Workspace) -> Mapping[str, str]:

@@ -1,9 +1,11 @@
 """`/open/ID`: a workspace inside a page of ours, a thin bar above the IDE, which stands in a frame on its own origin.
 
-So it is we who say that it is about to sleep, and that it sleeps, and not the IDE's own error message. What is not open
-yet gets the pages of `entry`, here as well, and leads back. Where a browser keeps no cookies in frames, or workspaces
-have no origin of their own, this leads to `/w/ID/`, as it always was. `static/codehub.js` asks for this page again to
-keep the bar true: that is a look, which wakes nothing and is no visit.
+So it is we who say that it is about to sleep, and that it sleeps, and not the IDE's own error message. What is on its
+way is shown at once, covered: meanwhile the frame gets its pass and asks for the IDE, which the front door holds until
+it answers, so that nothing is left to do then. What needs a decision gets the pages of `entry`, here as well, and leads
+back. Where a browser keeps no cookies in frames, or workspaces have no origin of their own, this leads to `/w/ID/`, as
+it always was. `static/codehub.js` asks for this page again to keep the bar true: that is a look, which wakes nothing
+and is no visit.
 """
 
 from typing import Annotated
@@ -18,7 +20,7 @@ from codehub.gate.passes import IN_FRAME
 from codehub.http import rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.web import entry, frame_view
+from codehub.web import entry, entry_pages, frame_view, presentation
 from codehub.web.handover import go, host_of, safe_next
 from codehub.web.middleware import SECURITY_HEADERS
 from codehub.web.page_access import may
@@ -40,13 +42,23 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.WORKSPA
     except (NotFoundError, ForbiddenError) as e:
         return entry.refuse(request, caller, e)
     looks = "x-requested-with" in request.headers or request.state.head or rules.looks_ahead(request.headers)
+    rises: entry_pages.Waking | None = None
     if not looks and not frame_view.is_open(visit.workspace):
-        return await entry.show(request, id, caller)
+        found = await entry.wake(request, visit, caller)
+        if isinstance(found, Response):
+            return found
+        if not presentation.is_rising(found.workspace):  # it has to fall asleep first: coming again then wakes it
+            return entry_pages.waking(request, found, home_url="/")
+        rises, visit = found, visit._replace(workspace=found.workspace)
+    elif frame_view.cover(visit.workspace) is frame_view.Cover.RISING:
+        rises = await entry.how_it_wakes(request, visit, caller)
     address = "" if looks else await _first_address(request, caller, visit, next_)
     page = render(
         request,
         "frame.html",
+        200 if looks or rises is None else 503,
         caller=caller,
+        rises=entry_pages.shown(request, rises) if rises else None,
         address=address,
         own_tab=next_,
         panel=frame_view.panel(query),

@@ -1,5 +1,6 @@
 """The coordinator's part of the composition root: builds the loops of a lease. `roles.coordinator` runs it."""
 
+import asyncio
 import functools
 from typing import Any
 
@@ -55,6 +56,7 @@ REQUESTS = "codehub_requests"
 COLLECT = "codehub_gc"
 PRACTICE = practice_store.CHANNEL
 WAITING = waiting_store.CHANNEL
+AFTER_CONTROLLER = 0.05  # seconds: about a tick of the controller
 
 
 class Coordinator:
@@ -73,6 +75,7 @@ class Coordinator:
         self._redis = open_redis(storage.redis_url)
         self._line = Line(self._redis, clock, settings.queue)
         self._driver: Driver | None = None
+        self._others: asyncio.TimerHandle | None = None  # the loops that are nudged a little later
 
     async def require_sight(self, database: Database) -> None:
         await sight.require(database, self._runtime)
@@ -154,9 +157,18 @@ class Coordinator:
         return Readings(line.get("waiting"), free, self._driver.lags())
 
     def wake(self) -> None:
-        """Another state is requested, or an operation is over: look now."""
+        """Another state is requested, or an operation is over: look now.
+
+        The controller first, which a person may wait for; the others when it has had its turn.
+        """
         if self._driver:
             self._driver.nudge("controller")
+            if self._others is None:
+                self._others = asyncio.get_running_loop().call_later(AFTER_CONTROLLER, self._wake_others)
+
+    def _wake_others(self) -> None:
+        self._others = None
+        if self._driver:
             self._driver.nudge("trash")
             self._driver.nudge(swaps.NAME)
             self._driver.nudge(bulk.NAME)

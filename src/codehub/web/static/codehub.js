@@ -51,6 +51,7 @@ async function look() {
     await ask(address);
   } catch {
     connected(false);
+    region.dispatchEvent(new Event("unanswered"));
   }
   plan(stream?.readyState === EventSource.OPEN ? EVERY : WITHOUT_STREAM);
 }
@@ -364,6 +365,7 @@ if (region) {
   clean();
   listen();
   region.addEventListener("stale", () => plan(0)); // another file of ours knows that something changed
+  region.addEventListener("look", look); // the same, and what is being asked now is too old
   if (newZone) look();
   else plan(EVERY);
   // A browser keeps few connections to one server: hidden pages give theirs back.

@@ -5,17 +5,30 @@ const ide = document.getElementById("ide");
 const region = document.querySelector("[data-live]");
 const coverOf = () => region.querySelector("[data-cover]");
 let kind = coverOf()?.dataset.cover;
+// Does the frame wait for the IDE, at the front door? Then there is nothing to do when it runs. Not so when something came
+// into the frame before it did (an error of the browser's, or a page of ours after a minute), or when we were cut off.
+let held = ide !== null && "held" in ide.dataset;
+let loaded = false;
 
 function follow() {
   const cover = coverOf();
-  if (!cover && kind) return location.reload(); // it was woken elsewhere: what is in the frame is of before
+  if (cover && (loaded || cover.dataset.cover !== "rising")) held = false;
+  if (!cover && kind && !held) return location.reload(); // what is in the frame is of before
   if (ide) ide.inert = Boolean(cover);
-  if (cover?.dataset.cover !== kind) (cover.querySelector("a") ?? document.querySelector(".brand")).focus();
+  if (!cover) held = false; // from here on it is as any other that runs
+  if (!cover && kind && document.activeElement === document.body) ide.focus();
+  if (cover && cover.dataset.cover !== kind) (cover.querySelector("a") ?? document.querySelector(".brand")).focus();
   kind = cover?.dataset.cover;
 }
 
 region.addEventListener("updated", follow);
+region.addEventListener("unanswered", () => { if (kind) held = false; });
 if (ide) {
+  ide.addEventListener("load", () => {
+    if (!held || !kind) return;
+    loaded = true;
+    region.dispatchEvent(new Event("look")); // if it does not run even now, that was not the IDE
+  });
   ide.addEventListener("load", () => { if (document.activeElement === document.body) ide.focus(); });
   addEventListener("message", (event) => {
     if (event.source === ide.contentWindow && event.data === "codehub:no-pass") location.replace(ide.dataset.tab);

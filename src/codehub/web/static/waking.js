@@ -1,12 +1,17 @@
-// The waking page follows its workspace and enters by itself. Without this file the page loads itself again instead.
+// The waking page follows its workspace and enters by itself: told by a stream, and by asking where there is none.
+// Without this file the page loads itself again instead.
 
 const page = document.getElementById("waking");
 const say = page.dataset;
 const begun = performance.now() - 1000 * Number(say.elapsed);
-const EVERY = 700; // ms between looks; longer while nothing answers
+const EVERY = 700; // ms between looks while there is no stream; longer while nothing answers
 const ANSWER_WITHIN = 10_000;
+const SILENT = 12_000; // ms: a stream says something more often than that
 let failures = 0;
 let leaving = false;
+let stream = null;
+let asking = null; // the next look
+let heard = 0;
 
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 const seconds = () => Math.floor((performance.now() - begun) / 1000);
@@ -65,23 +70,56 @@ function note(text) {
   document.getElementById("retry").hidden = !text;
 }
 
+/** One stream, which the browser opens again when it breaks. While it is not open, we ask. */
+function listen() {
+  heard = performance.now();
+  stream = new EventSource(`/_codehub/news/${say.id}`);
+  stream.onmessage = (event) => {
+    heard = performance.now();
+    failures = 0;
+    clearTimeout(asking);
+    show(JSON.parse(event.data));
+  };
+  stream.onerror = () => {
+    plan(EVERY); // also when it is refused for good: too many are open, or it is no longer ours to see
+  };
+}
+
+/** A connection that leads nowhere any more does not say so. */
+function mistrust() {
+  stream?.close();
+  stream = null;
+  plan(0);
+}
+
+function plan(delay) {
+  clearTimeout(asking);
+  if (!leaving) asking = setTimeout(look, delay);
+}
+
 async function look() {
+  if (stream?.readyState === EventSource.OPEN) return undefined;
   try {
     const answer = await fetch(`/_codehub/status/${say.id}`, { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN) });
     if ([401, 403, 404].includes(answer.status)) return enter(); // logged out, or no longer ours to see
     if (!answer.ok) throw new Error(answer.status);
     failures = 0;
     show(await answer.json());
+    if (!stream && !leaving) listen(); // it answers: let it tell
   } catch {
     failures += 1;
     if (failures >= 3) note(say.sayLost);
   }
-  if (!leaving) setTimeout(look, Math.min(EVERY * 1.6 ** failures, 10_000));
+  return plan(Math.min(EVERY * 1.6 ** failures, 10_000));
 }
 
 // Called off: the page that follows says how it stands, and must not be overtaken by the IDE.
 document.getElementById("cancel")?.addEventListener("submit", () => { leaving = true; });
 setInterval(() => put("so-far", fill(say.saySoFar, { n: seconds() })), 250);
-setTimeout(look, EVERY);
+setInterval(() => { if (stream && performance.now() - heard > SILENT) mistrust(); }, SILENT / 4);
+addEventListener("offline", mistrust);
+addEventListener("pagehide", () => stream?.close()); // the IDE's page needs the connection
+listen();
+plan(ANSWER_WITHIN); // unless the stream has opened by then
 // Coming back by the back button shows the page as it was left: ask anew.
 addEventListener("pageshow", (event) => { if (event.persisted) enter(); });
