@@ -9,7 +9,9 @@ from typing import Any
 
 from codehub.i18n.locales import Locale
 
-MOMENTS = frozenset({"created_at", "active_at", "idle_since", "asleep_since", "orphan_since", "until", "at", "since"})
+MOMENTS = frozenset(
+    {"created_at", "asked_at", "active_at", "idle_since", "asleep_since", "orphan_since", "until", "at", "since"}
+)
 CODED = {"operation": "operation", "plan": "plan", "work": "work", "rule": "rule", "reason": "trouble", "why": "why"}
 NAMED = {**CODED, "role": "role", "active": "active", "verb": "verb"}
 
