@@ -1,4 +1,4 @@
-"""`/backups` on a real platform: made by the page, brought back by `codehub restore`; and a coordinator that is killed."""
+"""`/backups` on a real platform: made by the page, brought back by `codehub restore`; the coordinator killed."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import aiohttp
 import pytest
@@ -32,7 +33,7 @@ def folder() -> Iterator[pathlib.Path]:
 
 @pytest.fixture(scope="module")
 def platform(folder: pathlib.Path) -> Iterator[Platform]:
-    environment = {
+    environment: dict[str, Any] = {
         "CODEHUB_TEMPLATES_DIR": str(write_templates(folder / "templates")),
         "COORDINATOR_IDLE_INTERVAL": "1",
         "COORDINATOR_ACTIVE_INTERVAL": "0.2",

@@ -88,7 +88,7 @@ function listen() {
   const anew = () => plan(TOGETHER);
   for (const kind of ["plan_updated", "session_updated", "run_updated", "hand_updated"]) stream.addEventListener(kind, learning);
   for (const kind of ["class_updated", "progress_updated", "hand_updated"]) stream.addEventListener(kind, teaching);
-  for (const kind of ["course_updated", "draft_updated", "backup_updated"]) stream.addEventListener(kind, heard);
+  for (const kind of ["course_updated", "draft_updated", "backup_updated", "class_updated"]) stream.addEventListener(kind, heard);
   stream.addEventListener("workspace_updated", news);
   stream.addEventListener("workspace_deleted", news);
   stream.addEventListener("workspace_joined", anew); // another's, which is now shared; or no more
