@@ -86,7 +86,7 @@ async def test_a_backup_made_by_the_page_comes_back_on_an_empty_machine(
         await asyncio.gather(make(boss), make(boss))  # a double click
         page = await until_shown(boss, "made by boss")
         (backup,) = set(BACKUP.findall(page))
-        assert "1 homes, 0 archives" in page
+        assert "Homes: 1, archives: 0" in page
         async with boss.post(f"/do/backups/{backup}/download") as answer:
             assert answer.status == 200
             assert answer.headers["cache-control"] == "no-store"

@@ -134,6 +134,10 @@ async def download(
     return StreamedDownload(services.open_streams, caller, begun, "application/octet-stream", headers)
 
 
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 async def _reader(request: Request) -> "Reader":
     services = services_of(request)
     return Reader(locale_for(request), services.clock.now(), services)
@@ -177,7 +181,7 @@ class Reader:
     def _holds(self, kept: Kept) -> str | None:
         if not kept.contents:
             return None
-        said = self.locale.tell("backups_holds", kept.contents)
+        said = self.locale.tell("backups_holds", {name: _number(value) for name, value in kept.contents.items()})
         in_use = kept.contents.get("in_use")
         return f"{said} {self.locale.say('backups_in_use', n=in_use)}" if in_use else said
 
