@@ -11,7 +11,7 @@ from codehub.archives.objects import open_store
 from codehub.backup import archive, kept_files, rules
 from codehub.backup.homes import Files
 from codehub.backup.maker import Maker, Place
-from codehub.backup.model import Kept, State
+from codehub.backup.model import Kept, Manifest, State
 from codehub.backup.requests import BackupSpaceError, BackupStateError
 from codehub.command import operator
 from codehub.coordinator.leader import Lease
@@ -159,6 +159,23 @@ async def test_cancelling_leaves_nothing_however_far_it_was(stage: Stage, clock:
     assert stage.names() == []
     await clock.advance(1)
     await stage.made(maker)  # and the next one is made
+
+
+async def test_a_cancel_that_comes_after_the_last_byte_leaves_a_backup_that_is_done(stage: Stage) -> None:
+    maker = stage.maker()
+    id_ = await stage.services.backups.ask(ADMIN)
+    await maker.tick()
+    assert maker._making
+    await maker._making.task
+    await stage.services.backups.cancel(ADMIN, id_)
+
+    async def cancelled() -> Manifest:
+        raise asyncio.CancelledError
+
+    maker._making.task = asyncio.create_task(cancelled())  # as if it had come between the rename and the end
+    await asyncio.gather(maker._making.task, return_exceptions=True)
+    await until_over(maker)
+    assert ((await stage.row(id_)).state, len(stage.names())) == (State.DONE, 1)
 
 
 async def test_without_space_none_is_begun_and_one_under_way_is_given_up(stage: Stage) -> None:

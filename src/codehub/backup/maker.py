@@ -220,10 +220,11 @@ class Maker:
 
     async def _finish(self, making: Making) -> None:
         there = (await asyncio.to_thread(kept_files.files, self._place.folder)).get(making.id)
-        ended = _outcome(making.task)
-        if ended[0] is State.DONE and there is None:
-            ended = State.FAILED, {}, Failure.OTHER, "its file has vanished"
-        state, contents, failure, detail = ended
+        state, contents, failure, detail = _outcome(making.task)
+        if there is None and state is State.DONE:
+            state, contents, failure, detail = State.FAILED, {}, Failure.OTHER, "its file has vanished"
+        elif there is not None and state is not State.DONE:  # what came in its way came after its last byte
+            state, contents, failure, detail = State.DONE, {}, None, None
         now = self._clock.now()
         async with self._lease.transaction() as c:
             size = there.size if there and state is State.DONE else None
