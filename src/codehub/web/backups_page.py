@@ -183,7 +183,7 @@ class Reader:
             return None
         said = self.locale.tell("backups_holds", {name: _number(value) for name, value in kept.contents.items()})
         in_use = kept.contents.get("in_use")
-        return f"{said} {self.locale.say('backups_in_use', n=in_use)}" if in_use else said
+        return " ".join([said, self.locale.say("backups_in_use", n=in_use)]) if in_use else said
 
     def failed(self, kept: Kept) -> Failed:
         at = self.locale.time(kept.ended_at or kept.asked_at, self.now)
