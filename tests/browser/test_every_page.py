@@ -380,6 +380,7 @@ async def look_as_admin(gallery: Gallery, page: Page, language: str, scheme: Sch
         await page.goto(path)
         found += await look(page, name, language, scheme, width)
     found += await look_at_bulk(gallery, page, language, scheme, width)
+    found += await look_at_backups(gallery, page, language, scheme, width)
     await page.goto("/people")
     await page.locator("#menu-mina > summary").click()
     await page.locator("#menu-mina details.sure > summary").last.click()
@@ -400,6 +401,40 @@ async def look_at_bulk(gallery: Gallery, page: Page, language: str, scheme: Sche
     await (await loop_of(gallery.site.services)).tick()
     await page.reload()
     return found + await look(page, "bulk", language, scheme, width)
+
+
+BACKUPS = """
+INSERT INTO backups (id, state, asked_by, asked_at, begun_at, things_done, things, bytes_done, bytes, file_bytes,
+                     contents)
+SELECT 'b' || n, CASE n WHEN 3 THEN 'running' ELSE 'done' END, codehub_actor_id($1),
+       $2::timestamptz - (4 - n) * interval '1 min', $2::timestamptz - interval '3 min', 61, 240, 4200000000,
+       18000000000, 7600000000 * n, '{"homes": 120, "archives": 310, "rows": 48210, "in_use": 4}'
+FROM generate_series(1, 3) n
+"""
+FAILED = """
+UPDATE backups SET state = 'failed', failure = 'other', detail = 'no answer', ended_at = $1 WHERE id = 'b3'
+"""
+
+
+async def look_at_backups(gallery: Gallery, page: Page, language: str, scheme: Scheme, width: int) -> list[str]:
+    """None yet, one under way, and what is said of one that failed for lack of space."""
+    services = gallery.site.services
+    await page.goto("/backups")
+    found = await look(page, "backups-empty", language, scheme, width)
+    async with services.database.connection() as c:
+        await c.execute(BACKUPS, LONGEST_NAME, services.clock.now())
+    await page.reload()
+    found += await look(page, "backups-running", language, scheme, width)
+    async with services.database.connection() as c:
+        await c.execute(FAILED, services.clock.now())
+        lot = "UPDATE workspaces SET volume_generation = 'g', disk_bytes = 2^50 WHERE observed_status = 'STANDBY'"
+        await c.execute(f"{lot} AND volume_generation IS NULL")
+    await page.goto("/backups?problem=BACKUP_SPACE")
+    found += await look(page, "backups-failed", language, scheme, width)
+    async with services.database.connection() as c:
+        await c.execute("UPDATE workspaces SET volume_generation = NULL, disk_bytes = NULL WHERE disk_bytes = 2^50")
+        await c.execute("DELETE FROM backups")
+    return found
 
 
 async def look(page: Page, name: str, language: str, scheme: str, width: int) -> list[str]:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import codehub
 from codehub.activity import rules as idle_rules
@@ -15,7 +17,7 @@ from codehub.audit import codes as audit_codes
 from codehub.db import Queries
 from codehub.i18n import audit, history, idleness, sessions, texts, values
 from codehub.i18n.locales import Locale, of_request, of_shell
-from codehub.policy.model import Role
+from codehub.policy.model import Role, System
 from codehub.retention.rules import Rule
 from codehub.runtimes.base import Cold
 from codehub.sessions.model import EndReason
@@ -36,7 +38,7 @@ EVERY_VALUE: Mapping[str, list[Any]] = {
     "reason": list(Reason),
     "by": list(DesiredBy),
     "cold": list(Cold),
-    "why": [records.Purged.code, records.TrashExpired.code],
+    "why": [records.Purged.code, records.TrashExpired.code, "asked", "newer_backups"],
     "role": list(Role),
     "active": [True, False],
     "verb": list(Verb),
@@ -110,6 +112,7 @@ def test_no_text_is_left_over() -> None:
     by_parts = {key for key in texts.TEXTS["en"] if key.startswith(("state_", "time_"))}
     by_parts |= {key for key in texts.TEXTS["en"] if key.startswith("progress_")}
     by_parts |= {f"idle_{code}" for code in idle_rules.Code} | {f"run_ended_{reason}" for reason in EndReason}
+    by_parts |= {f"actor_{name.replace('-', '_')}" for name in (*System, "gc", "trash", "codehub")}
     assert sorted(texts.TEXTS["en"].keys() - named - written - by_parts) == []
 
 
@@ -132,6 +135,37 @@ def test_a_line_of_a_later_version_or_without_its_data_breaks_no_page() -> None:
     assert history.sentence(LOCALES["ko"], "from_the_future", {}, actor="mina") == "from_the_future"
     assert history.sentence(LOCALES["en"], "shared", {}, actor="mina") == "mina shared it with ?"
     assert records.event("from_the_future", {}) == "from_the_future"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    st.sampled_from([*audit_codes.Code, "from.the_future", ""]),
+    st.dictionaries(st.sampled_from([*EVERY_VALUE, "user", "owner", "title", "{}", "count"]), JSON, max_size=6),
+    st.text(max_size=20),
+)
+def test_no_data_of_the_audit_log_breaks_a_sentence(code: str, data: dict[str, Any], name: str) -> None:
+    for locale in LOCALES.values():
+        assert isinstance(audit.sentence(locale, code, data, actor=name, subject=name), str)
+
+
+@pytest.mark.parametrize(
+    ("actor", "english", "korean"),
+    [
+        ("mina", "mina deleted the class 2-B", "mina님이 2-B 수업을 삭제했습니다"),
+        ("gc", "The garbage collection deleted the class 2-B", "자동 정리 작업이 2-B 수업을 삭제했습니다"),
+        ("cli:root", "root (command line) deleted the class 2-B", "root(명령줄)님이 2-B 수업을 삭제했습니다"),
+    ],
+)
+def test_who_is_no_person_is_named_in_words(actor: str, english: str, korean: str) -> None:
+    for language, said in (("en", english), ("ko", korean)):
+        told = audit.sentence(LOCALES[language], "class.delete", {"title": "2-B"}, actor=actor, subject="x")
+        assert told == said
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ import html
 import json
 import pathlib
 import re
+from typing import Any
 
 import aiohttp
 import pytest
 
+from codehub.classes.model import MemberRole
 from codehub.command import operator
 from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.settings import OpenIdConfig, Settings, load_checked, overview, sources, unknown_names
@@ -33,7 +35,7 @@ async def page(client: aiohttp.ClientSession, path: str, status: int = 200, lang
 
 
 def told(text: str) -> list[str]:
-    return re.findall(r"<code>([a-z_.]+)</code>", text.partition("found audit")[2])
+    return re.findall(r'data-code="([a-z_.]+)"', text.partition("found audit")[2])
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -80,6 +82,42 @@ async def test_what_was_done_is_found_by_person_by_code_and_by_day(site: Site, c
         api.get("/api/v1/admin/audit", params={"person": "mina", "code": "user.change"}) as a,
     ):
         assert [item["code"] for item in (await a.json())["items"]] == ["user.change"]
+
+
+async def test_a_line_is_a_sentence_with_names_and_its_code_is_beside_it(site: Site) -> None:
+    await site.services.people.create_user(operator(), "mina", Role.LEARNER)
+    made = await site.services.classes.create(operator(), "2-B")
+    await site.services.classes.add_member(operator(), made.id, "mina", MemberRole.LEARNER)
+    async with site.browser("admin") as admin:
+        english, korean = await page(admin, "/audit"), await page(admin, "/audit", language="ko")
+    assert "added mina to the class 2-B" in english
+    assert "mina님을 수업 2-B에 넣었습니다" in korean
+    assert '<li title="class.member_add"' in english
+    for shown, words in ((english, "added to a class"), (korean, "수업에 추가")):
+        option = '<option value="class.member_add" title="class.member_add">'
+        assert f"{option}{words}</option>" in shown
+
+
+async def test_lines_that_nobody_expected_are_shown_as_they_are(site: Site) -> None:
+    wild: list[tuple[str, Any]] = [
+        ("from.the_future", {"user": "mina"}),
+        ("user.create", {"role": ["<b>", {}]}),
+        ("token.create", {"scopes": 3, "token_id": None}),
+        ("class.member_add", {"user": {"name": "x"}, "owner": [1]}),
+        ("archive.collect", {"bytes": "many", "rule": {}, "orphan_since": "yesterday"}),
+        ("backup.delete", {"asked_at": 5}),
+    ]
+    async with site.services.database.connection() as c:
+        for code, data in wild:
+            add = "INSERT INTO audit_log (at, actor, code, subject, data) VALUES (now(), '{x}', $1, '{0}', $2)"
+            await c.execute(add, code, data)
+    async with site.browser("admin") as admin, admin.get("/audit", headers={"accept": "text/html"}) as answer:
+        text = await answer.text()
+        assert answer.status == 200
+    assert {code for code, _ in wild} <= set(told(text))
+    assert "<b>" not in text
+    async with site.admin() as api, api.get("/api/v1/admin/audit") as answer:
+        assert answer.status == 200
 
 
 @pytest.mark.parametrize(

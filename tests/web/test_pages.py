@@ -12,6 +12,8 @@ from starlette.requests import Request
 
 from codehub import web
 from codehub.activity.what_if import Figures
+from codehub.audit.codes import Code
+from codehub.backup.model import Failure
 from codehub.command import operator
 from codehub.i18n.texts import choose
 from codehub.openid.errors import LoginRefusedError
@@ -106,6 +108,8 @@ def _put_together() -> set[str]:
         "first_end",
         *(key for key in texts.TEXTS["en"] if key.startswith(("all_phase_", "all_sort_", "bulk_", "history_kind_"))),
         *(key for key in texts.TEXTS["en"] if key.startswith(("settings_", "storage_"))),
+        *(f"audit_did_{code.replace('.', '_')}" for code in Code),
+        *(f"backups_failed_{failure}" for failure in Failure),
         *(f"valid_{how}" for how in classes.VALIDITIES),
         *(f"account_{section}" for section in account.SECTIONS),
         *(f"passkeys_{obstacle}" for obstacle in Obstacle),

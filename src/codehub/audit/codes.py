@@ -55,6 +55,10 @@ class Code(StrEnum):
     INVITATION_USE = "invitation.use"
     ARCHIVE_COLLECT = "archive.collect"
     VOLUME_COLLECT = "volume.collect"
+    BACKUP_CREATE = "backup.create"
+    BACKUP_CANCEL = "backup.cancel"
+    BACKUP_DOWNLOAD = "backup.download"
+    BACKUP_DELETE = "backup.delete"
 
 
 # Older entries have these, from when a session was nothing but a browser's login. They are read as what they mean.
@@ -111,4 +115,8 @@ DATA: Mapping[Code, frozenset[str]] = {
     Code.INVITATION_USE: frozenset({"id"}),
     Code.ARCHIVE_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),
     Code.VOLUME_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),
+    Code.BACKUP_CREATE: frozenset(),
+    Code.BACKUP_CANCEL: frozenset({"asked_at"}),
+    Code.BACKUP_DOWNLOAD: frozenset({"asked_at"}),
+    Code.BACKUP_DELETE: frozenset({"asked_at", "why"}),
 }

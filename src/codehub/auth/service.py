@@ -30,7 +30,8 @@ from codehub.policy.model import Origin, Principal, Role, Scope, System
 from codehub.settings import AuthConfig, LimitsConfig
 
 FIRST_ADMIN = "admin"
-RESERVED = frozenset({*System, "codehub"})  # history would take a person of that name for it
+# History and the audit log would take a person of that name for it.
+RESERVED = frozenset({*System, "codehub", "gc", "trash"})
 AUDITED = {"session": Code.LOGIN_REVOKE, "token": Code.TOKEN_REVOKE}
 REVOKES = {"session": Action.LOGIN_REVOKE, "token": Action.TOKEN_REVOKE}
 Leaving = Callable[[Connection, str, Principal, datetime], Awaitable[None]]  # who, by whom, when

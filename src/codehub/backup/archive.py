@@ -4,6 +4,7 @@ The seal is the SHA-256 of everything before it, in a Zstandard "skippable frame
 the file. A missing or wrong seal means a truncated, damaged or foreign file, known before anything is unpacked.
 """
 
+import asyncio
 import contextlib
 import hashlib
 import io
@@ -14,7 +15,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import IO, Protocol, cast
+from typing import IO, Any, Protocol, cast
 
 import zstandard
 
@@ -73,20 +74,54 @@ class Hashing(io.RawIOBase):
         return Member(self._bytes, self._sha256.hexdigest())
 
 
+class StoppedError(Exception):
+    """In the thread that writes: its caller was cancelled."""
+
+
+async def to_the_end(work: Callable[..., Any], *given: Any, stop: Callable[[], None] = lambda: None) -> None:
+    """In a thread; who is cancelled waits for it, once it was told to stop: what it writes to is closed next."""
+    running = asyncio.ensure_future(asyncio.to_thread(work, *given))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        stop()
+        await asyncio.wait({running})
+        if not running.cancelled():
+            running.exception()  # nobody asks for it any more
+        raise
+
+
 class Writer:
     """Adds members, and remembers what the manifest has to say about them."""
 
-    def __init__(self, tar: tarfile.TarFile, now: datetime) -> None:
+    def __init__(self, tar: tarfile.TarFile, now: datetime, file: IO[bytes]) -> None:
         self._tar = tar
+        self._file = file
         self._now = int(now.timestamp())
+        self._stopped = False
         self.members: dict[str, Member] = {}
+
+    async def adding(self, name: str, content: IO[bytes]) -> None:
+        """Beside the event loop. Cancelled, it stops within a piece."""
+        await to_the_end(self.add, name, content, stop=self._stop)
+
+    async def to_disk(self) -> None:
+        """Before the end, which is not beside the event loop: of a large file this can take a minute."""
+        await to_the_end(os.fsync, self._file.fileno())
+
+    def _stop(self) -> None:
+        self._stopped = True
+
+    def _go_on(self, _size: int) -> None:
+        if self._stopped:
+            raise StoppedError
 
     def add(self, name: str, content: IO[bytes]) -> None:
         """From the content's start to where it stands."""
         info = tarfile.TarInfo(name)
         info.size, info.mode, info.mtime = content.tell(), 0o600, self._now
         content.seek(0)
-        hashing = Hashing(content)
+        hashing = Hashing(content, self._go_on)
         self._tar.addfile(info, hashing)
         self.members[name] = hashing.member()
 
@@ -106,7 +141,7 @@ def writing(target: pathlib.Path, now: datetime, *, force: bool) -> Iterator[Wri
         try:
             with os.fdopen(fd, "wb") as file:
                 with _sealed(file) as frame, tarfile.open(fileobj=frame, mode="w|") as tar:
-                    yield Writer(tar, now)
+                    yield Writer(tar, now, file)
                 file.flush()
                 os.fsync(file.fileno())
             _refuse_existing(target, force=force)

@@ -18,8 +18,7 @@ from codehub.archives import service as archives
 from codehub.archives.model import ArchiveError, Quota
 from codehub.archives.objects import AlreadyStoredError, ObjectStore
 from codehub.backup import archive, store
-from codehub.backup.model import ARCHIVES, HomeRecord, Manifest, archive_member, home_member
-from codehub.backup.progress import Meter
+from codehub.backup.model import ARCHIVES, HomeRecord, Manifest, Progress, archive_member, home_member
 from codehub.errors import CodeHubError, StartError
 from codehub.runtimes.base import Runtime, RuntimeFailureError, Source
 
@@ -38,16 +37,32 @@ class Files:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the rows speak of: archives by key, homes by workspace with their generation."""
+    """What the rows speak of: archives by key with their size, homes by workspace."""
 
-    archives: list[str]
-    homes: dict[str, str]
+    archives: dict[str, int]
+    homes: dict[str, "WantedHome"]
+
+    @property
+    def things(self) -> int:
+        return len(self.archives) + len(self.homes)
+
+    @property
+    def size(self) -> int:
+        """On disk; a home is smaller once it is packed."""
+        return sum(self.archives.values()) + sum(home.size for home in self.homes.values())
+
+
+@dataclass(frozen=True)
+class WantedHome:
+    generation: str
+    size: int  # as it was measured last
 
 
 async def wanted(c: Any) -> Wanted:
     """In the snapshot's transaction; packing then takes its time without holding that open."""
-    keys = [row["key"] for row in await c.fetch(store.sql.archives)]
-    return Wanted(keys, {row["id"]: row["volume_generation"] for row in await c.fetch(store.sql.homes)})
+    archives = {row["key"]: row["size"] for row in await c.fetch(store.sql.archives)}
+    found = await c.fetch(store.sql.homes)
+    return Wanted(archives, {row["id"]: WantedHome(row["volume_generation"], row["size"]) for row in found})
 
 
 @dataclass(frozen=True)
@@ -63,16 +78,16 @@ class Adding:
     files: Files
     writer: archive.Writer
     folder: pathlib.Path
-    meter: Meter
+    meter: Progress
     ask_again: Callable[[], Awaitable[Wanted]]  # what the rows speak of by now
 
     async def all(self, what: Wanted) -> Added:
-        missing = [key for key in what.archives if not await self._archive(key)]
+        missing = [key for key, size in what.archives.items() if not await self._archive(key, size)]
         return Added(tuple([await self._home(*home) for home in what.homes.items()]), tuple(missing))
 
-    async def _archive(self, key: str) -> bool:
+    async def _archive(self, key: str, size: int) -> bool:
         """False: it was destroyed after we had read of it."""
-        self.meter.begin(f"archive {key.split('/', maxsplit=1)[0]}")
+        self.meter.begin(f"archive {key.split('/', maxsplit=1)[0]}", size or None)
         mark = model.meta_key(key)
         try:
             meta = await self.files.objects.get(mark)
@@ -81,11 +96,12 @@ class Adding:
             if key in (await self.ask_again()).archives:
                 raise
             return False
-        await asyncio.to_thread(self.writer.add_bytes, archive_member(mark), meta)
+        await archive.to_the_end(self.writer.add_bytes, archive_member(mark), meta)
         return True
 
-    async def _home(self, id_: str, generation: str) -> HomeRecord:
-        self.meter.begin(f"home {id_}")
+    async def _home(self, id_: str, wanted: WantedHome) -> HomeRecord:
+        self.meter.begin(f"home {id_}", wanted.size or None)
+        generation = wanted.generation
         runtime, moved = self.files.runtime, _Moved()
         volume = (await runtime.volumes([id_])).get(id_)
         running = id_ in await runtime.containers()
@@ -126,21 +142,21 @@ class _Moved:
 
 
 async def _spooled(
-    writer: archive.Writer, name: str, chunks: AsyncIterator[bytes], folder: pathlib.Path, meter: Meter
+    writer: archive.Writer, name: str, chunks: AsyncIterator[bytes], folder: pathlib.Path, meter: Progress
 ) -> None:
     """By way of a file without a name beside the target, as for tables: a tar has to know a member's size first."""
     with tempfile.TemporaryFile(dir=folder) as spool:
         async with contextlib.aclosing(chunks):  # type: ignore[type-var]
             async for chunk in chunks:
-                await asyncio.to_thread(spool.write, chunk)
+                await archive.to_the_end(spool.write, chunk)
                 meter.count(len(chunk))
-        await asyncio.to_thread(writer.add, name, spool)
+        await writer.adding(name, spool)
 
 
 # --- and back
 
 
-async def bring_back(file: pathlib.Path, manifest: Manifest, files: Files, meter: Meter, *, force: bool) -> None:
+async def bring_back(file: pathlib.Path, manifest: Manifest, files: Files, meter: Progress, *, force: bool) -> None:
     """Everything of it onto this machine. What is there already of these workspaces is in the way, unless forced."""
     homes = {home_member(record.workspace_id): record for record in manifest.homes}
     if homes and not force and (there := await files.runtime.volumes([r.workspace_id for r in manifest.homes])):

@@ -33,6 +33,9 @@ class Meter:
         if self._shown:
             self._progress.stop()
 
+    def expect(self, things: int, size: int) -> None:
+        """The bar shows one thing after the other."""
+
     def begin(self, what: str, total: int | None = None) -> None:
         self._progress.remove_task(self._task)
         self._task = self._progress.add_task(what, total=total)

@@ -1,7 +1,7 @@
 -- name: tables
 -- Every table of ours except $1, with what its COPY reads: columns that are not generated, in the primary key's order.
 -- Text is sorted by bytes, because two machines need not agree on a language's order.
-SELECT c.relname::text AS name,
+SELECT c.relname::text AS name, pg_table_size(c.oid) AS size,
        array_agg(a.attname::text ORDER BY a.attnum) AS columns,
        string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS selection,
        string_agg(
@@ -15,7 +15,7 @@ WHERE c.relnamespace = 'public'::regnamespace
   AND c.relkind IN ('r', 'p') AND NOT c.relispartition
   AND c.relname <> ALL ($1::text[])
   AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
-GROUP BY c.relname
+GROUP BY c.oid, c.relname
 ORDER BY c.relname;
 
 -- name: references
@@ -39,13 +39,14 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_n
 
 -- name: archives
 -- Every archive that its owner may want back.
-SELECT p.archive_key AS key FROM restore_points p JOIN workspaces w ON w.id = p.workspace_id WHERE NOT w.purge
-UNION
-SELECT w.archive_key FROM workspaces w WHERE w.archive_key IS NOT NULL AND NOT w.purge
-ORDER BY key;
+SELECT key, max(size)::bigint AS size FROM (
+    SELECT p.archive_key AS key, p.size FROM restore_points p JOIN workspaces w ON w.id = p.workspace_id WHERE NOT w.purge
+    UNION ALL
+    SELECT w.archive_key, 0 FROM workspaces w WHERE w.archive_key IS NOT NULL AND NOT w.purge
+) AS wanted GROUP BY key ORDER BY key;
 
 -- name: homes
-SELECT id, volume_generation FROM workspaces
+SELECT id, volume_generation, coalesce(disk_bytes, 0) AS size FROM workspaces
 WHERE volume_generation IS NOT NULL AND NOT purge AND emptied_at IS NULL
   AND (observed_status IN ('STANDBY', 'RUNNING') OR volume_parked)
 ORDER BY id;

@@ -6,8 +6,7 @@ from typing import Any
 
 from codehub.backup import archive, homes, rules, store
 from codehub.backup.archive import Hashing
-from codehub.backup.model import SIGNING_KEY, Manifest, TableRecord
-from codehub.backup.progress import Meter
+from codehub.backup.model import SIGNING_KEY, Manifest, Progress, TableRecord
 from codehub.backup.rules import BadBackupError
 from codehub.db import migrate
 from codehub.errors import StartError
@@ -17,7 +16,7 @@ class NotEmptyError(StartError):
     code = "NOT_EMPTY"
 
 
-def check(file: pathlib.Path, meter: Meter) -> Manifest:
+def check(file: pathlib.Path, meter: Progress) -> Manifest:
     """Is this a backup that we can restore? Reads all of it and touches nothing."""
     meter.begin("checking", file.stat().st_size if file.is_file() else None)
     try:
@@ -36,7 +35,7 @@ async def load(
     manifest: Manifest,
     *,
     replace: bool,
-    meter: Meter,
+    meter: Progress,
     files: homes.Files | None = None,
 ) -> None:
     """All of it or nothing: until every table is compared and every file is there, the database is as it was."""
@@ -95,7 +94,9 @@ def _matching(manifest: Manifest, present: Sequence[store.Table]) -> dict[str, s
     return {record.member: places[record.name] for record in manifest.tables}
 
 
-async def _fill(c: Any, file: pathlib.Path, manifest: Manifest, tables: dict[str, store.Table], meter: Meter) -> None:
+async def _fill(
+    c: Any, file: pathlib.Path, manifest: Manifest, tables: dict[str, store.Table], meter: Progress
+) -> None:
     meter.begin("loading", sum(manifest.members[member].bytes for member in tables))
     for name, content in archive.members(file):
         if name in tables:
@@ -106,14 +107,14 @@ async def _fill(c: Any, file: pathlib.Path, manifest: Manifest, tables: dict[str
             await store.set_sequence(c, name, following)
 
 
-async def _prove(c: Any, manifest: Manifest, tables: dict[str, store.Table], meter: Meter) -> None:
+async def _prove(c: Any, manifest: Manifest, tables: dict[str, store.Table], meter: Progress) -> None:
     """Read every table as the backup did: the same rows give the same bytes."""
     meter.begin("comparing", sum(manifest.members[member].bytes for member in tables))
     for record in manifest.tables:
         await _prove_table(c, record, manifest, tables[record.member], meter)
 
 
-async def _prove_table(c: Any, record: TableRecord, manifest: Manifest, table: store.Table, meter: Meter) -> None:
+async def _prove_table(c: Any, record: TableRecord, manifest: Manifest, table: store.Table, meter: Progress) -> None:
     hashing = Hashing(_Nowhere(), meter.count)
     rows = await store.dump(c, table, hashing.write)
     if rows != record.rows or hashing.member() != manifest.members[record.member]:

@@ -1,6 +1,5 @@
-"""Making a backup: one snapshot of the database and the signing key, into one file. Called by `cli`."""
+"""Making a backup: one snapshot of the database and the signing key, into one file. Called by `cli` and `maker`."""
 
-import asyncio
 import functools
 import pathlib
 import tempfile
@@ -10,8 +9,7 @@ import msgspec
 
 from codehub import __version__
 from codehub.backup import archive, homes, store
-from codehub.backup.model import SIGNING_KEY, Manifest, TableRecord, table_member
-from codehub.backup.progress import Meter
+from codehub.backup.model import SIGNING_KEY, Manifest, Progress, TableRecord, table_member
 from codehub.backup.rules import FORMAT
 from codehub.db import migrate
 from codehub.errors import StartError
@@ -24,7 +22,7 @@ async def write(
     signing_key: str | None,
     now: datetime,
     force: bool,
-    meter: Meter,
+    meter: Progress,
     files: homes.Files | None = None,
 ) -> Manifest:
     """Works beside a running platform: the rows are of one moment; people's files are those that the rows speak of."""
@@ -33,9 +31,11 @@ async def write(
             schema = max(await migrate.applied_versions(c), default=0)
             if schema == 0:
                 raise StartError("there is nothing to back up: this database was never used by CodeHub")
-            records = [await _add_table(c, table, writer, target.parent, meter) for table in await store.tables(c)]
+            tables = await store.tables(c)
+            wanted = await homes.wanted(c) if files and schema >= homes.KEPT_SINCE else homes.Wanted({}, {})
+            meter.expect(len(tables) + wanted.things, sum(table.size for table in tables) + wanted.size)
+            records = [await _add_table(c, table, writer, target.parent, meter) for table in tables]
             sequences = await store.sequences(c)
-            wanted = await homes.wanted(c) if files and schema >= homes.KEPT_SINCE else homes.Wanted([], {})
         added = homes.Added()
         if files:
             ask_again = functools.partial(_wanted_now, url)
@@ -54,6 +54,7 @@ async def write(
             added.missing_archives,
         )
         writer.add_bytes(archive.MANIFEST, msgspec.json.encode(manifest))
+        await writer.to_disk()
     return manifest
 
 
@@ -63,10 +64,10 @@ async def _wanted_now(url: str) -> homes.Wanted:
 
 
 async def _add_table(
-    c: object, table: store.Table, writer: archive.Writer, folder: pathlib.Path, meter: Meter
+    c: object, table: store.Table, writer: archive.Writer, folder: pathlib.Path, meter: Progress
 ) -> TableRecord:
     """By way of a file without a name beside the target: a tar has to know a member's size before its content."""
-    meter.begin(table.name)
+    meter.begin(table.name, table.size or None)
     with tempfile.TemporaryFile(dir=folder) as spool:
 
         def keep(data: bytes) -> None:
@@ -74,5 +75,5 @@ async def _add_table(
             meter.count(len(data))
 
         rows = await store.dump(c, table, keep)
-        await asyncio.to_thread(writer.add, table_member(table.name), spool)
+        await writer.adding(table_member(table.name), spool)
     return TableRecord(table.name, table.columns, rows)

@@ -17,7 +17,8 @@ from codehub.errors import StartError
 
 sql = Queries("codehub.backup")
 # Not kept: what this database went through, who leads right now, events, which are for those who listen now,
-# whose object store it is, and what was to be collected from there; counters, which the next leader counts anew.
+# whose object store it is, and what was to be collected from there; counters, which the next leader counts anew; and
+# which backups lie on this machine.
 NOT_KEPT = [
     "schema_migrations",
     "system_locks",
@@ -29,6 +30,7 @@ NOT_KEPT = [
     "setbacks",
     "counters",
     "counter_changes",
+    "backups",
 ]
 CONNECT_SECONDS = 10.0
 # The same text for the same rows on every machine, and no bound that an administrator set for short statements.
@@ -52,6 +54,7 @@ class Table:
     columns: tuple[str, ...]
     selection: str
     ordering: str
+    size: int  # on disk, about
 
     @property
     def quoted(self) -> str:
@@ -95,7 +98,7 @@ async def tables(c: Any) -> list[Table]:
     for row in await c.fetch(sql.tables, NOT_KEPT):
         if row["ordering"] is None:
             raise StartError(f"the table {row['name']} has no primary key: two copies of it could not be compared")
-        found[row["name"]] = Table(row["name"], tuple(row["columns"]), row["selection"], row["ordering"])
+        found[row["name"]] = Table(row["name"], tuple(row["columns"]), row["selection"], row["ordering"], row["size"])
     references = [(row["child"], row["parent"]) for row in await c.fetch(sql.references)]
     return [found[name] for name in rules.parents_first(found, references)]
 

@@ -114,3 +114,6 @@ RETURNING id;
 -- name: prune_invitations
 DELETE FROM invitations
 WHERE id IN (SELECT id FROM invitations WHERE least(revoked_at, expires_at) < $1 ORDER BY expires_at LIMIT $2);
+
+-- name: titles
+SELECT id, title FROM classes WHERE id = ANY ($1::text[]);

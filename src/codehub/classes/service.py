@@ -1,6 +1,6 @@
 """The use cases about classes and their members, each one transaction. Called by `api`, pages and invitations."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -69,6 +69,14 @@ class Classes:
         policy.require(caller, Action.CLASS_LIST_ALL if everybodys else Action.CLASS_LIST)
         async with self._database.connection() as c:
             return await store.page(c, None if everybodys else caller.id, archived=archived, after=after, limit=limit)
+
+    async def titles(self, caller: Principal, ids_: Collection[str]) -> dict[str, str]:
+        """Of these, as far as they are still there; for who may list all."""
+        policy.require(caller, Action.CLASS_LIST_ALL)
+        if not ids_:
+            return {}
+        async with self._database.connection() as c:
+            return {row["id"]: row["title"] for row in await c.fetch(store.sql.titles, list(ids_))}
 
     async def get(self, caller: Principal, id_: str) -> SchoolClass:
         async with self._database.connection() as c:

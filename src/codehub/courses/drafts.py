@@ -21,6 +21,9 @@ from codehub.courses.source import Source
 from codehub.courses.store import sql as courses_sql
 from codehub.courses.tree import Problem
 from codehub.db import Connection, Database, Queries
+from codehub.events import model as events
+from codehub.events import outbox
+from codehub.events.model import Event
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Resource
@@ -86,6 +89,7 @@ class Drafts:
             await c.execute(sql.forget_expired, now)
             await c.execute(sql.forget_oldest, caller.id, MOST_KEPT - 1)
             await c.execute(sql.add, id_, caller.id, course_id, body, digest, told, now, now + KEPT)
+            await self._tell(c, caller, id_)
         return id_
 
     async def show(self, caller: Principal, id_: str) -> Draft | Saved:
@@ -133,7 +137,13 @@ class Drafts:
             else:
                 made = (await self._courses.create_in(c, caller, new)).course.id
             await c.execute(sql.saved, id_, made)
+            await self._tell(c, caller, id_)
             return made
+
+    async def _tell(self, c: Connection, caller: Principal, id_: str) -> None:
+        """The person's other pages: a draft is nobody else's."""
+        event = Event(events.user(caller.id), "draft_updated", id_, {"draft_id": id_})
+        await outbox.write(c, self._clock.now(), [event])
 
     async def _row(self, c: Connection, caller: Principal, id_: str) -> Any:
         row = await c.fetchrow(sql.find, id_, caller.id, self._clock.now()) if ids.is_label(id_) else None

@@ -294,11 +294,7 @@ class Courses:
     async def _outline(self, c: Connection, now: datetime, id_: str, lessons: Sequence[Lesson]) -> Outline:
         made = await store.find(c, id_)
         assert made  # noqa: S101 (just written)
-        owner_id = await c.fetchval(sql.owner_id, id_)
-        audience = events.user(owner_id) if owner_id else events.ADMINS
-        await outbox.write(
-            c, now, [Event(audience, "course_updated", id_, {"course_id": id_, "version": made.version})]
-        )
+        await _tell(c, now, made)
         return Outline(made, lessons)
 
     async def _find(self, c: Connection, caller: Principal, id_: str, action: Action) -> Course:
@@ -314,6 +310,13 @@ class Courses:
         parsed = await asyncio.to_thread(lambda: {hash_: blueprint.parse(body) for hash_, body in bodies.items()})
         sessions = [NewSession(s.title, rules.on(starts_on, s.day), parsed[s.blueprint_hash], s.key) for s in lessons]
         return NewPlan(course.title, sessions, owner, course.id, course.version, starts_on)
+
+
+async def _tell(c: Connection, now: datetime, course: Course) -> None:
+    """Those whose pages show it to be changed: its owner, and admins, who see all. An admin's own is told twice."""
+    owner_id, data = await c.fetchval(sql.owner_id, course.id), {"course_id": course.id, "version": course.version}
+    audiences = [events.user(owner_id), events.ADMINS] if owner_id else [events.ADMINS]
+    await outbox.write(c, now, [Event(audience, "course_updated", course.id, data) for audience in audiences])
 
 
 async def _locked(c: Connection, statement: str, id_: str) -> None:

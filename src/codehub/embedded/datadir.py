@@ -5,6 +5,7 @@ secrets/        generated passwords and the signing key; ours alone
 postgres/ redis/  the servers' data; the service account's alone
 run/            sockets, the ledger of children, metrics of this run
 log/            ours (codehub.log) and the servers' own
+backups/        what admins had made on a page; ours alone
 account         whose the servers' data is (`ownership`)
 """
 
@@ -24,7 +25,7 @@ from codehub.system.privileges import Account
 LONGEST_RUN_DIR = 80
 # What tells a data directory from other folders, and what may be in one that is not complete yet, or only prepared.
 MARKS = {"secrets", "postgres"}
-FIRST = {"lock", "run", "log", "redis", "archives", "ide", "codehub.toml", "templates", "lost+found"}
+FIRST = {"lock", "run", "log", "redis", "archives", "backups", "ide", "codehub.toml", "templates", "lost+found"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,11 @@ class DataDir:
     def downloads_socket(self) -> pathlib.Path:
         """Where the coordinator gives homes to the API."""
         return self.api_socket.with_name("downloads.sock")
+
+    @property
+    def backups(self) -> pathlib.Path:
+        """With everything in them, keys too: only the coordinator's account may enter."""
+        return self.root / "backups"
 
     @property
     def workspaces(self) -> pathlib.Path:

@@ -9,7 +9,9 @@ from typing import Any
 
 from codehub.i18n.locales import Locale
 
-MOMENTS = frozenset({"created_at", "active_at", "idle_since", "asleep_since", "orphan_since", "until", "at", "since"})
+MOMENTS = frozenset(
+    {"created_at", "asked_at", "active_at", "idle_since", "asleep_since", "orphan_since", "until", "at", "since"}
+)
 CODED = {
     "operation": "operation",
     "plan": "plan",
@@ -19,6 +21,7 @@ CODED = {
     "why": "why",
     "cold": "cold",
 }
+LONGEST = 200  # characters of what is not understood
 NAMED = {**CODED, "role": "role", "active": "active", "verb": "verb"}
 
 
@@ -28,6 +31,14 @@ def shown(locale: Locale, data: Mapping[str, Any], now: datetime | None) -> dict
 
 
 def _shown(locale: Locale, name: str, value: Any, now: datetime | None) -> str:
+    """What was kept may be another version's: it is shown as it is, and breaks no page."""
+    try:
+        return _known(locale, name, value, now)
+    except (TypeError, ValueError, OverflowError):
+        return str(value)[:LONGEST]
+
+
+def _known(locale: Locale, name: str, value: Any, now: datetime | None) -> str:
     plain: Mapping[str, Callable[[Any], str]] = {
         "seconds": locale.span,
         "bytes": locale.size,

@@ -110,6 +110,9 @@ class Action(StrEnum):
     AUDIT_READ = "audit.read"
     SETTINGS_READ = "settings.read"
     STORAGE_PREVIEW = "storage.preview"
+    BACKUP_LIST = "backup.list"
+    BACKUP_MAKE = "backup.make"
+    BACKUP_DOWNLOAD = "backup.download"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
     MONITORING_READ = "monitoring.read"
@@ -286,6 +289,9 @@ TABLE: Mapping[Action, Rule] = {
     A.SETTINGS_READ: _platform("see the settings in force, the limits and the files of templates", READ),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
     A.STORAGE_PREVIEW: _platform("see what the garbage collection would remove", READ),
+    A.BACKUP_LIST: _platform("see which backups there are, and how far one is", READ),
+    A.BACKUP_MAKE: _platform("have a backup made, cancel it and delete one", WRITE),
+    A.BACKUP_DOWNLOAD: _platform("download a backup, which holds everything, keys too", WRITE),
     A.METRICS_READ: _platform("read the metrics", READ),
     A.MONITORING_READ: _platform("see the platform's figures over time", READ),
     A.TTL_WHAT_IF: _platform("ask what other times to sleep would have done", READ),

@@ -482,6 +482,13 @@ class ArchiveConfig:
         "Downloads of one person at a time; for teachers ten times as many, for admins any number; 0 = no limit.",
         check=at_least(0),
     )
+    keep_backups: int = setting(
+        "CODEHUB_KEEP_BACKUPS",
+        3,
+        "Backups made on the admins' page that are kept in the data directory, the newest ones; each is about as large "
+        "as everything that people have.",
+        check=between(1, 100),
+    )
 
 
 @dataclass(frozen=True)

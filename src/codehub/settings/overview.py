@@ -30,8 +30,9 @@ class Setting:
     name: str
     value: str | None  # None: not set
     default: str
-    meaning: str
+    meaning: str  # in English; `meanings` has other languages, by `described_as`
     source: Source
+    described_as: str
 
     @property
     def changed(self) -> bool:
@@ -79,7 +80,7 @@ def _setting(field: "dataclasses.Field[Any]", value: Any, known: Mapping[str, So
     default = None if field.default is dataclasses.MISSING else field.default
     unset = Source.DEFAULT if value == default else Source.ITSELF
     shown = HIDDEN if secret and value is not None else shown_value(value)
-    return Setting(name, shown, shown_value(default) or "", field.metadata["help"], known.get(name, unset))
+    return Setting(name, shown, shown_value(default) or "", field.metadata["help"], known.get(name, unset), name)
 
 
 def _providers(config: OpenIdConfig, known: Mapping[str, Source]) -> list[Setting]:
@@ -88,7 +89,9 @@ def _providers(config: OpenIdConfig, known: Mapping[str, Source]) -> list[Settin
     for name, text in config.to_environ().items():
         key = next(key for key in sorted(openid.HELP, key=len, reverse=True) if name.endswith(f"_{key}"))
         shown = HIDDEN if key == "CLIENT_SECRET" else shown_value(text)
-        found.append(Setting(name, shown, "", meanings[key], known.get(name, Source.DEFAULT)))
+        found.append(
+            Setting(name, shown, "", meanings[key], known.get(name, Source.DEFAULT), f"{openid.PREFIX}NAME_{key}")
+        )
     return found
 
 

@@ -47,9 +47,11 @@ async def stream_events(
     `workspace_left` (data: `workspace_id`; you may see it from now on, or no more); of your learning, `plan_updated`,
     `session_updated`, `run_updated`, `run_tried` and `hand_updated` (data: ids and states); of the classes that you
     teach, `class_updated`, `progress_updated` and `hand_updated` (data: `class_id`, and the `learner` whose doing it
-    was), `class_joined` and `class_left` (you teach it from now on, or no more); `heartbeat`. Resumes by
-    `Last-Event-ID`. `reset` says that events are missing (you read too slowly, or resumed from too long ago): read the
-    state anew, and go on listening.
+    was), `class_joined` and `class_left` (you teach it from now on, or no more); of your courses, and for admins of
+    all, `course_updated` (data: `course_id`, `version`), and of what you sent as a course and did not save yet,
+    `draft_updated`; for admins, `backup_updated` (data: `backup_id`); `heartbeat`. Resumes by `Last-Event-ID`. `reset`
+    says that events are missing (you read too slowly, or resumed from too long ago): read the state anew, and go on
+    listening.
     """
     hub = services_of(request).hub
     # Taken before the answer begins: whatever the client reads after that, it learns of what changes later.

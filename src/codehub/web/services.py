@@ -20,6 +20,7 @@ from codehub.auth.profiles import Profiles
 from codehub.auth.removal import Removal
 from codehub.auth.service import People
 from codehub.auth.streams import OpenStreams
+from codehub.backup.requests import Backups
 from codehub.classes.importing import Importing
 from codehub.classes.invitations import Invitations
 from codehub.classes.joining import Joining
@@ -92,6 +93,7 @@ class Services:
     all_workspaces: AllWorkspaces
     bulk: BulkActions
     previews: Previews
+    backups: Backups
     hub: Hub
     origins: Origins
     passes: Passes

@@ -1,5 +1,6 @@
 """`/settings` and `/templates`, for admins to read: what is in force, where it came from, and what is broken."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,7 +13,7 @@ from codehub.i18n.locales import Locale
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.settings import Settings, overview
+from codehub.settings import Settings, meanings, overview
 from codehub.templates import files
 from codehub.web.page_access import may
 from codehub.web.rendering import locale_for, render
@@ -40,8 +41,21 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.SETTING
     groups = overview.in_force(services.settings, services.setting_sources)
     everything = "all" in request.query_params
     shown = groups if everything else [g for g in map(_changed, groups) if g.settings]
-    limits = limits_of(await services.all_workspaces.usage(caller), services.settings, locale_for(request))
-    return render(request, "settings.html", caller=caller, groups=shown, everything=everything, limits=limits)
+    locale = locale_for(request)
+    limits = limits_of(await services.all_workspaces.usage(caller), services.settings, locale)
+    return render(
+        request,
+        "settings.html",
+        caller=caller,
+        groups=shown,
+        everything=everything,
+        limits=limits,
+        told=functools.partial(_told, locale.language),
+    )
+
+
+def _told(language: str, setting: overview.Setting) -> tuple[str, str]:
+    return meanings.told(setting.described_as, setting.meaning, language)
 
 
 def _changed(group: overview.Group) -> overview.Group:

@@ -10,10 +10,12 @@ from codehub.assignments import teaching
 from codehub.audit.service import AuditLog
 from codehub.auth.credentials import CHANNEL
 from codehub.auth.streams import OpenStreams
+from codehub.backup.requests import Backups
 from codehub.classes.overview import Overview
 from codehub.clock import Clock
 from codehub.db import Database, Listener, migrate
 from codehub.db.redis import open_redis
+from codehub.embedded.datadir import DataDir
 from codehub.errors import SettingsError, StartError
 from codehub.events.hub import Hub
 from codehub.events.model import CHANNEL as EVENTS_CHANNEL
@@ -81,6 +83,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             **vars(school),
             overview=Overview(database, school.classes, workspaces, waiting.room),
             **_for_admins(database, clock, ttl_policies),
+            backups=Backups(database, clock, DataDir(storage.data_dir).backups),
             templates=templates,
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),

@@ -10,6 +10,9 @@ from codehub.activity.probes import Probes
 from codehub.activity.reader import ActivityReader
 from codehub.archives.objects import ObjectStore, open_store
 from codehub.auth.signing import Signer
+from codehub.backup import kept_files, maker, signing_key
+from codehub.backup.homes import Files
+from codehub.backup.maker import Maker, Place
 from codehub.clock import Clock
 from codehub.coordinator.driver import Driver, Loop
 from codehub.coordinator.leader import Lease
@@ -86,7 +89,7 @@ class Coordinator:
         holds = self._holds(lease)
         controller = self._controller(lease, reader, holds)
         config = self._settings.coordinator
-        practice = self._practice(lease)
+        practice, backups = self._practice(lease), self._backups(lease)
         finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
@@ -102,17 +105,21 @@ class Coordinator:
             Swaps(lease, self._clock).loop(),
             Sampler(lease, self._clock, self._readings).loop(),
             self._bulk(lease).loop(),
+            backups.loop(),
         ]
         self._driver = Driver(loops, self._clock)
-        downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)
-        socket_ = DataDir(self._settings.storage.data_dir).downloads_socket
+        data = DataDir(self._settings.storage.data_dir)
+        read_backup = functools.partial(kept_files.pieces, data.backups)
+        at_once = self._settings.archives.max_downloads
+        downloads = Downloads(self._runtime, self._objects, self._clock, at_once, read_backup)
         try:
             door = Layout(self._settings.storage.data_dir).door
-            async with downloads.serving(socket_, self._account), holds.serving(door):
+            async with downloads.serving(data.downloads_socket, self._account), holds.serving(door):
                 await self._driver.run()
         finally:
             await controller.close()
             await practice.close()
+            await backups.close()
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
@@ -134,6 +141,13 @@ class Coordinator:
         assert key  # noqa: S101 (checked by `run`)
         lab = Lab(self._clock, Tokens(key))
         return BulkLoop(lease, Workspaces(lease.database, self._clock, limits, self._templates, lab), self._clock)
+
+    def _backups(self, lease: Lease) -> Maker:
+        settings, files = self._settings, Files(self._runtime, self._objects)
+        assert settings.storage.database_url  # noqa: S101 (checked by `run`)
+        data = DataDir(settings.storage.data_dir)
+        place = Place(settings.storage.database_url, signing_key.current(settings), files, data.backups)
+        return Maker(lease, self._clock, place, settings.archives.keep_backups, self.back_up)
 
     def _pump(self, lease: Lease) -> Pump:
         settings, endings = self._settings, Endings(lease.database, self._clock, sessions.running)
@@ -173,6 +187,7 @@ class Coordinator:
             self._driver.nudge(swaps.NAME)
             self._driver.nudge(bulk.NAME)
             self._driver.nudge(preview.NAME)
+            self._driver.nudge(maker.NAME)
             self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place
 
     def practice(self) -> None:
@@ -184,6 +199,11 @@ class Coordinator:
         """A place may be free, or an event has changed."""
         if self._driver:
             self._driver.nudge(waiting_room.NAME)
+
+    def back_up(self) -> None:
+        """A backup is over."""
+        if self._driver:
+            self._driver.nudge(maker.NAME)
 
     def collect(self) -> None:
         """The garbage collection is requested now."""

@@ -1,6 +1,6 @@
-"""Serves homes as files to the API, on a Unix socket that only the API's account may use.
+"""Serves homes and backups as files to the API, on a Unix socket that only the API's account may use.
 
-The API has no right to read homes; the coordinator has. Who may have which home is decided by the API before it asks.
+The API has no right to read them; the coordinator has. Who may have which home is decided by the API before it asks.
 A request is one line of JSON, the answer one line of JSON and then frames: a length of four bytes and as many bytes; a
 length of nothing is the good end, and a connection that ends without it is a download that failed. One connection is
 one download: when it is closed, or the client does not read on, the work stops.
@@ -15,7 +15,7 @@ import json
 import os
 import pathlib
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,7 @@ class Order:
     form: str
     person: str  # who wants it
     at_most: int | None = None  # downloads of theirs at a time; None: any number
+    backup: str | None = None  # instead of a home: a backup's id
 
     @classmethod
     def parse(cls, line: bytes) -> "Order":
@@ -58,14 +59,22 @@ class Order:
             order = cls(**json.loads(line))
         except (ValueError, TypeError) as e:
             raise NotFoundError("this is not an order for a download") from e
+        wanted = order.workspace_id if order.backup is None else order.backup
         ours = order.archive_key is None or str(order.archive_key).startswith(f"{order.workspace_id}/")
-        if not ids.is_label(str(order.workspace_id)) or not ours or order.form not in FORMS:
+        if not ids.is_label(str(wanted)) or not ours or order.form not in FORMS:
             raise NotFoundError("there is no such download")
         return order
 
 
+Backups = Callable[[str], AsyncGenerator[bytes, None]]
+
+
 class Downloads:
-    def __init__(self, runtime: Runtime, objects: ObjectStore, clock: Clock, at_once: int) -> None:
+    def __init__(
+        self, runtime: Runtime, objects: ObjectStore, clock: Clock, at_once: int, backups: Backups | None = None
+    ) -> None:
+        """`backups`: a backup's bytes by its id."""
+        self._backups = backups
         self._runtime = runtime
         self._objects = objects
         self._clock = clock
@@ -77,7 +86,11 @@ class Downloads:
 
     async def pieces(self, order: Order) -> AsyncGenerator[bytes, None]:
         gzip = order.form == "tar.gz"
-        if order.archive_key is not None:
+        if order.backup is not None:
+            if self._backups is None:
+                raise NotFoundError("there are no backups here")
+            source = self._backups(order.backup)
+        elif order.archive_key is not None:
             source = download.of_archive(self._objects, order.archive_key, gzip=gzip)
         else:
             volume = (await self._runtime.volumes([order.workspace_id])).get(order.workspace_id)

@@ -4,6 +4,7 @@ Called by the page `/workspaces`. The statements are put together here from fixe
 conditions that were asked for, and the index of its order serves it.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -185,6 +186,14 @@ class AllWorkspaces:
             trash = await self._count(c, replace(search, shown=Shown.TRASH))
         known = {Shown(phase): n for phase, n in live.items() if phase in set(Shown)}
         return Totals({**dict.fromkeys(Shown, 0), **known, Shown.TRASH: sum(trash.values())})
+
+    async def names(self, caller: Principal, ids: Collection[str]) -> dict[str, str]:
+        """Of these, as far as they are still known."""
+        policy.require(caller, Action.WORKSPACE_LIST_ALL)
+        if not ids:
+            return {}
+        async with self._database.connection() as c:
+            return {row["id"]: row["name"] for row in await c.fetch(store.sql.names_of, list(ids))}
 
     async def usage(self, caller: Principal) -> Usage:
         policy.require(caller, Action.SETTINGS_READ)

@@ -33,8 +33,8 @@ Key = Annotated[
 Cursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,17}\.[a-z0-9-]{1,63}$", description=paging.ABOUT)]
 
 
-class _Streaming(Lasting):
-    """Closes the download however the answer ends, also when it never began."""
+class StreamedDownload(Lasting):
+    """Closes the download however the answer ends, also when it never began. Of backups too (`web.backups_page`)."""
 
     def __init__(
         self,
@@ -145,4 +145,4 @@ async def download_workspace(
     begun = await downloads.Download.begin(
         socket, workspace_id=id, archive_key=source, form=format, person=caller.name, at_most=at_most
     )
-    return _Streaming(provide.get(request, OpenStreams), caller, begun, downloads.MEDIA_TYPES[format], headers)
+    return StreamedDownload(provide.get(request, OpenStreams), caller, begun, downloads.MEDIA_TYPES[format], headers)

@@ -421,3 +421,6 @@ FROM (SELECT took_seconds FROM workspace_history
 
 -- name: last_activity
 SELECT last_access_at FROM workspaces WHERE id = $1;
+
+-- name: names_of
+SELECT id, name FROM workspaces WHERE id = ANY ($1::text[]);

@@ -82,9 +82,14 @@ function listen() {
   const teaching = (event) => {
     if (region.dataset.class && JSON.parse(event.data).class_id === region.dataset.class) plan(Number(region.dataset.together) || TOGETHER);
   };
+  // What a page names by itself: courses, drafts, backups.
+  const heard = (event) => {
+    if (region.dataset.hears?.split(" ").includes(event.type)) plan(TOGETHER);
+  };
   const anew = () => plan(TOGETHER);
   for (const kind of ["plan_updated", "session_updated", "run_updated", "hand_updated"]) stream.addEventListener(kind, learning);
   for (const kind of ["class_updated", "progress_updated", "hand_updated"]) stream.addEventListener(kind, teaching);
+  for (const kind of ["course_updated", "draft_updated", "backup_updated", "class_updated"]) stream.addEventListener(kind, heard);
   stream.addEventListener("workspace_updated", news);
   stream.addEventListener("workspace_deleted", news);
   stream.addEventListener("workspace_joined", anew); // another's, which is now shared; or no more
