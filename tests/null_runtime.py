@@ -25,7 +25,7 @@ from codehub.runtimes.base import (
     Volume,
     Workload,
 )
-from codehub.templates.model import StarterFile
+from codehub.templates.model import StarterFile, Template
 
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -138,6 +138,9 @@ class NullRuntime:
         self.running.setdefault(
             workload.workspace_id, Container(workload.workspace_id, f"run-{self._starts}", address, BIRTH)
         )
+
+    async def warm_up(self, template: Template) -> None:
+        self._call("warm_up", template.name)
 
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:
         self._call("stop", workspace_id)

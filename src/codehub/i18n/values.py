@@ -11,7 +11,7 @@ from codehub.i18n.locales import Locale
 
 MOMENTS = frozenset({"created_at", "active_at", "idle_since", "asleep_since", "orphan_since", "until", "at", "since"})
 CODED = {"operation": "operation", "plan": "plan", "work": "work", "rule": "rule", "reason": "trouble", "why": "why"}
-NAMED = {**CODED, "role": "role", "active": "active", "verb": "verb"}
+NAMED = {**CODED, "role": "role", "active": "active", "verb": "verb", "weekday": "weekday", "outcome": "left_out"}
 
 
 def shown(locale: Locale, data: Mapping[str, Any], now: datetime | None) -> dict[str, str]:
@@ -25,6 +25,7 @@ def _shown(locale: Locale, name: str, value: Any, now: datetime | None) -> str:
         "bytes": locale.size,
         "scopes": ", ".join,
         "after": locale.length,
+        "weekdays": lambda days: ", ".join(locale.say(f"weekday_{day}") for day in days),
     }
     if value is None:
         return "?"

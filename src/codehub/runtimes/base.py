@@ -222,6 +222,10 @@ class Runtime(Protocol):
         """Start the IDE. Returns when the process exists; whether it answers is observed. Running already is fine."""
         ...
 
+    async def warm_up(self, template: Template) -> None:
+        """Make the next start of this template quick, where that can be; asked often, it finds its work done."""
+        ...
+
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:
         """Ask, wait, insist: afterwards nothing of it is left."""
         ...

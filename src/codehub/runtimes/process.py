@@ -53,7 +53,7 @@ from codehub.runtimes.threads import DELETE, MOVE, OBSERVE, START, Threads
 from codehub.runtimes.volumes import Meta, Volumes
 from codehub.system.privileges import Account
 from codehub.templates import programs
-from codehub.templates.model import Network, ProcessSpec, StarterFile
+from codehub.templates.model import Network, ProcessSpec, StarterFile, Template
 
 ANSWER_SECONDS = 1.0
 WRITING_SECONDS = 5.0
@@ -194,6 +194,9 @@ class ProcessRuntime:
         except StartFailedError:
             cgroups.remove(groups)
             raise
+
+    async def warm_up(self, template: Template) -> None:
+        return None
 
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:
         await lifecycle.stop(self._layout.of(workspace_id), grace_seconds, self._threads)

@@ -23,6 +23,7 @@ TABLES = {
 NOT_IN_FILES = {"name", "starter_files", "translations"}
 LONGEST_DESCRIPTION = 300  # characters: a sentence or two
 FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -125,6 +126,10 @@ def _process(spec: ProcessSpec | None) -> str | None:
         return None
     if wrong := next((path for path in spec.paths if not path.startswith("/")), None):
         return f"paths must be absolute, and {wrong} is not"
+    if wrong := next((name for name in spec.preload if not MODULE.fullmatch(name)), None):
+        return f"preload must name Python modules, and {wrong} is none"
+    if spec.preload and not spec.warm:
+        return "preload goes with warm = true"
     if spec.allow and spec.network is not Network.ALLOWLIST:
         return 'allow goes with network = "allowlist"'
     return allowlist.complaint(spec.allow)

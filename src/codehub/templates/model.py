@@ -39,6 +39,8 @@ class ProcessSpec:
     network: Network | None = None  # None: as the platform says
     allow: tuple[str, ...] = ()  # for `allowlist`: more hosts than the platform names
     paths: tuple[str, ...] = ()  # more folders of this machine that the workspace may read
+    warm: bool = False  # its program may be kept loaded before it is needed, so that starts are quick
+    preload: tuple[str, ...] = ()  # for `warm`: names of the Python modules that are loaded then
     nested_namespaces: bool = False  # sandboxes inside of it (bubblewrap, rootless containers), at some risk
 
 

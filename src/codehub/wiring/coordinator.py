@@ -18,17 +18,21 @@ from codehub.embedded.datadir import DataDir
 from codehub.monitoring import machine
 from codehub.monitoring.model import Readings
 from codehub.monitoring.sampler import Sampler
-from codehub.reconciler import sight
+from codehub.reconciler import sight, warming
 from codehub.reconciler.controller import Controller
 from codehub.reconciler.homes import Homes
 from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.operations import Operations
 from codehub.reconciler.ttl import TtlRunner
+from codehub.reconciler.warming import Warming
 from codehub.retention import disk, gc, housekeeping, preview, trash
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.process import ProcessRuntime
+from codehub.schedules import loop as schedules
+from codehub.schedules import store as schedules_store
+from codehub.schedules.loop import SchedulesLoop
 from codehub.sessions import practice_loop, practice_store, sweeper
 from codehub.sessions import service as sessions
 from codehub.sessions.practice_loop import PracticeLoop
@@ -55,6 +59,8 @@ REQUESTS = "codehub_requests"
 COLLECT = "codehub_gc"
 PRACTICE = practice_store.CHANNEL
 WAITING = waiting_store.CHANNEL
+SCHEDULES = schedules_store.CHANNEL
+WARMING = warming.CHANNEL
 
 
 class Coordinator:
@@ -99,6 +105,8 @@ class Coordinator:
             Swaps(lease, self._clock).loop(),
             Sampler(lease, self._clock, self._readings).loop(),
             self._bulk(lease).loop(),
+            self._schedules(lease).loop(),
+            Warming(lease, self._runtime, self._templates, self._clock, self._settings.schedules).loop(),
         ]
         self._driver = Driver(loops, self._clock)
         downloads = Downloads(self._runtime, self._objects, self._clock, self._settings.archives.max_downloads)
@@ -127,10 +135,16 @@ class Coordinator:
         )
 
     def _bulk(self, lease: Lease) -> BulkLoop:
+        return BulkLoop(lease, self._workspaces(lease), self._clock)
+
+    def _schedules(self, lease: Lease) -> SchedulesLoop:
+        config = self._settings.schedules
+        return SchedulesLoop(lease, self._workspaces(lease), self._ttl_policies, self._clock, config)
+
+    def _workspaces(self, lease: Lease) -> Workspaces:
         key, limits = self._settings.auth.secret_key, self._settings.limits
         assert key  # noqa: S101 (checked by `run`)
-        lab = Lab(self._clock, Tokens(key))
-        return BulkLoop(lease, Workspaces(lease.database, self._clock, limits, self._templates, lab), self._clock)
+        return Workspaces(lease.database, self._clock, limits, self._templates, Lab(self._clock, Tokens(key)))
 
     def _pump(self, lease: Lease) -> Pump:
         settings, endings = self._settings, Endings(lease.database, self._clock, sessions.running)
@@ -172,6 +186,17 @@ class Coordinator:
         """A place may be free, or an event has changed."""
         if self._driver:
             self._driver.nudge(waiting_room.NAME)
+
+    def scheduled(self) -> None:
+        """A schedule was made or changed."""
+        if self._driver:
+            self._driver.nudge(schedules.NAME)
+            self._driver.nudge(warming.NAME)
+
+    def logged_in(self) -> None:
+        """A person has come, and may open something soon."""
+        if self._driver:
+            self._driver.nudge(warming.NAME)
 
     def collect(self) -> None:
         """The garbage collection is requested now."""
