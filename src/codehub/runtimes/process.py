@@ -195,7 +195,7 @@ class ProcessRuntime:
             cgroups.remove(groups)
             raise
 
-    async def warm_up(self, template: Template) -> None:
+    async def warm_up(self, template: Template) -> None:  # noqa: ARG002 (a start is cold here)
         return None
 
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:
