@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codehub.schedules import rules
-from codehub.schedules.model import Calendar, LastUsed, Learner, Outcome, Schedule, Weekday
+from codehub.schedules.model import Calendar, LastUsed, Learner, Schedule, StartOutcome, Weekday
 from codehub.workspaces.model import Phase
 
 MON, TUE, WED, SUN = Weekday.MON, Weekday.TUE, Weekday.WED, Weekday.SUN
@@ -187,14 +187,14 @@ MINA = Learner("u1", "mina", "", active=True, attends=True, workspace=MINE)
         (MINA, None),
         *((replace(MINA, workspace=replace(MINE, phase=phase)), None) for phase in (Phase.PENDING, Phase.ARCHIVED)),
         (replace(MINA, workspace=replace(MINE, phase=Phase.RUNNING)), None),
-        (replace(MINA, workspace=replace(MINE, phase=Phase.ERROR)), Outcome.IN_ERROR),
-        (replace(MINA, workspace=None), Outcome.NO_WORKSPACE),
-        (replace(MINA, active=False), Outcome.INACTIVE),
-        (replace(MINA, attends=False), Outcome.LEFT),
-        (replace(MINA, attends=False, active=False, workspace=None), Outcome.LEFT),
+        (replace(MINA, workspace=replace(MINE, phase=Phase.ERROR)), StartOutcome.IN_ERROR),
+        (replace(MINA, workspace=None), StartOutcome.NO_WORKSPACE),
+        (replace(MINA, active=False), StartOutcome.INACTIVE),
+        (replace(MINA, attends=False), StartOutcome.LEFT),
+        (replace(MINA, attends=False, active=False, workspace=None), StartOutcome.LEFT),
     ],
 )
-def test_who_is_left_out_and_why(learner: Learner, expected: Outcome | None) -> None:
+def test_who_is_left_out_and_why(learner: Learner, expected: StartOutcome | None) -> None:
     assert rules.left_out(learner) is expected
 
 

@@ -20,7 +20,17 @@ from codehub.policy.model import Role
 from codehub.sessions.blueprint import Step
 from codehub.sessions.model import SessionStatus
 from codehub.waiting_room.model import MemberState
-from codehub.web import account, account_tokens, classes, dashboard, operator_view, player, presentation, texts
+from codehub.web import (
+    account,
+    account_tokens,
+    classes,
+    dashboard,
+    operator_view,
+    player,
+    presentation,
+    schedules,
+    texts,
+)
 from codehub.web.first_steps_rules import Step as FirstStep
 from codehub.web.frame_view import Cover
 from codehub.web.operator import FIELDS
@@ -107,6 +117,8 @@ def _put_together() -> set[str]:
         *(key for key in texts.TEXTS["en"] if key.startswith(("all_phase_", "all_sort_", "bulk_", "history_kind_"))),
         *(key for key in texts.TEXTS["en"] if key.startswith(("settings_", "storage_"))),
         *(f"valid_{how}" for how in classes.VALIDITIES),
+        "done_schedule",
+        *(f"done_schedule_{verb}" for verb in schedules.VERBS),
         *(f"account_{section}" for section in account.SECTIONS),
         *(f"passkeys_{obstacle}" for obstacle in Obstacle),
         *(f"provider_{refusal.kind}_{part}" for refusal in LoginRefusedError.__subclasses__() for part in PARTS),

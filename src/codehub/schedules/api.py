@@ -14,7 +14,7 @@ from codehub.http.problems import documented
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.schedules import rules
-from codehub.schedules.model import Calendar, Learner, Lesson, Outcome, Planned, Weekday
+from codehub.schedules.model import Calendar, Learner, Lesson, Planned, StartOutcome, Weekday
 from codehub.schedules.service import Schedules
 from codehub.sessions.api import Day
 
@@ -64,16 +64,16 @@ class SkipIn(fields.Body):
 class PlannedLearner(BaseModel):
     name: str
     workspace_id: str | None = Field(description="The one that they used last.")
-    left_out: Outcome | None = Field(description="Why nothing is started for them, as things are now.")
+    left_out: StartOutcome | None = Field(description="Why nothing is started for them, as things are now.")
 
 
 class StartOut(BaseModel):
     name: str
-    outcome: Outcome | None = Field(description="null: still to be done.")
+    outcome: StartOutcome | None = Field(description="null: still to be done.")
     workspace_id: str | None
 
 
-class LessonOut(BaseModel):
+class PreparedLessonOut(BaseModel):
     begins_at: datetime
     missed: bool = Field(description="The platform did not run in time, so nothing was started.")
     starts: list[StartOut]
@@ -94,12 +94,12 @@ class ScheduleOut(BaseModel):
     created_by: str
     created_at: datetime
     learners: list[PlannedLearner]
-    last: LessonOut | None = Field(description="The lesson whose starts have begun most recently.")
+    last: PreparedLessonOut | None = Field(description="The lesson whose starts have begun most recently.")
 
 
-def _lesson(found: Lesson) -> LessonOut:
+def _lesson(found: Lesson) -> PreparedLessonOut:
     starts = [StartOut(name=s.name, outcome=s.outcome, workspace_id=s.workspace_id) for s in found.starts]
-    return LessonOut(begins_at=found.begins_at, missed=found.missed, starts=starts)
+    return PreparedLessonOut(begins_at=found.begins_at, missed=found.missed, starts=starts)
 
 
 def _learner(found: Learner) -> PlannedLearner:

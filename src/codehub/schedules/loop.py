@@ -16,7 +16,7 @@ from codehub.db import Connection
 from codehub.errors import DeactivatedError
 from codehub.policy.model import System, system
 from codehub.schedules import rules, store
-from codehub.schedules.model import DueStart, LastUsed, Outcome, Schedule
+from codehub.schedules.model import DueStart, LastUsed, Schedule, StartOutcome
 from codehub.schedules.store import sql
 from codehub.settings import ScheduleConfig
 from codehub.workspaces import history
@@ -57,7 +57,7 @@ class SchedulesLoop:
         async with self._lease.database.connection() as c:
             following: datetime | None = await c.fetchval(sql.next_due)
         left = None if following is None else max(0.0, (following - self._clock.now()).total_seconds())
-        stats = {"lessons": sum(prepared), "started": settled.count(Outcome.STARTED), "settled": len(settled)}
+        stats = {"lessons": sum(prepared), "started": settled.count(StartOutcome.STARTED), "settled": len(settled)}
         return Tick(stats, again_in=None if left is None else min(left, PERIOD_SECONDS))
 
     async def _prepare(self, id_: str) -> bool:
@@ -87,7 +87,7 @@ class SchedulesLoop:
         times = rules.due_times(len(people), step.begins_at, now, self._spread)
         await store.add_starts(c, schedule.id, step.begins_at, people, times)
 
-    async def _settle(self, due: DueStart) -> Outcome | None:
+    async def _settle(self, due: DueStart) -> StartOutcome | None:
         """None: settled by another one meanwhile, or put off."""
         now, key = self._clock.now(), (due.schedule_id, due.begins_at, due.user_id)
         async with self._lease.transaction() as c:
@@ -98,7 +98,7 @@ class SchedulesLoop:
             learner = await store.learner(c, due.schedule_id, due.user_id)
             used, outcome = learner.workspace, rules.left_out(learner)
             if rules.is_too_late(due.begins_at, now):
-                outcome = Outcome.MISSED
+                outcome = StartOutcome.MISSED
             if outcome is None and used:
                 outcome = await self._start(c, schedule, due.begins_at, used)
             if outcome is None:
@@ -110,33 +110,37 @@ class SchedulesLoop:
             await c.execute(sql.settle, *key, outcome, used.id if used else None)
         return outcome
 
-    async def _start(self, c: Connection, schedule: Schedule, begins_at: datetime, used: LastUsed) -> Outcome | None:
+    async def _start(
+        self, c: Connection, schedule: Schedule, begins_at: datetime, used: LastUsed
+    ) -> StartOutcome | None:
         """An ordinary start, by the rules of admission and of the waiting room. None: ask again later."""
         now = self._clock.now()
         title, weekday, time = await _about(c, schedule, begins_at)
         try:
             answer = await self._workspaces.start_in(c, CALLER, used.id, history.StartedForLesson(title, weekday, time))
         except OperationInProgressError:
-            return None if now + PAUSE <= begins_at + rules.GRACE else Outcome.BUSY
+            return None if now + PAUSE <= begins_at + rules.GRACE else StartOutcome.BUSY
         except InErrorError:
-            return Outcome.IN_ERROR
+            return StartOutcome.IN_ERROR
         except WorkspaceDeletedError:
-            return Outcome.NO_WORKSPACE
+            return StartOutcome.NO_WORKSPACE
         except DeactivatedError:
-            return Outcome.INACTIVE
+            return StartOutcome.INACTIVE
         match answer:
             case OwnLimit():
-                return Outcome.OWN_LIMIT
+                return StartOutcome.OWN_LIMIT
             case NoPlace():
-                return Outcome.NO_PLACE
+                return StartOutcome.NO_PLACE
             case (w, status):
                 if until := rules.awake_until(begins_at, now, self._ttl_policies.standby_seconds(w)):
                     await self._workspaces.stay_awake_in(c, w.id, until, title)
-                return Outcome.STARTED if status == 202 else Outcome.RUNNING
+                return StartOutcome.STARTED if status == 202 else StartOutcome.RUNNING
 
 
 # What the history of a workspace says, which was to be started and was not.
-TOLD = frozenset({Outcome.IN_ERROR, Outcome.NO_PLACE, Outcome.OWN_LIMIT, Outcome.BUSY, Outcome.MISSED})
+TOLD = frozenset(
+    {StartOutcome.IN_ERROR, StartOutcome.NO_PLACE, StartOutcome.OWN_LIMIT, StartOutcome.BUSY, StartOutcome.MISSED}
+)
 
 
 async def _about(c: Connection, schedule: Schedule, begins_at: datetime) -> tuple[str, str, str]:

@@ -20,7 +20,7 @@ class Weekday(StrEnum):
     SUN = "sun"
 
 
-class Outcome(StrEnum):
+class StartOutcome(StrEnum):
     """What became of one learner's start. All but the first two leave the learner out."""
 
     STARTED = "started"
@@ -37,7 +37,7 @@ class Outcome(StrEnum):
 
     @property
     def is_left_out(self) -> bool:
-        return self not in {Outcome.STARTED, Outcome.RUNNING}
+        return self not in {StartOutcome.STARTED, StartOutcome.RUNNING}
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Start:
 
     name: str
     display_name: str
-    outcome: Outcome | None
+    outcome: StartOutcome | None
     workspace_id: str | None
 
     @property

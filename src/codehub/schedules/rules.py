@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from codehub.i18n.locales import zone
-from codehub.schedules.model import Calendar, Learner, Outcome, Schedule, Weekday
+from codehub.schedules.model import Calendar, Learner, Schedule, StartOutcome, Weekday
 from codehub.workspaces.model import Phase
 
 GRACE = timedelta(minutes=15)  # a lesson that began longer ago is not prepared any more
@@ -126,15 +126,15 @@ def due_times(count: int, begins_at: datetime, now: datetime, spread: timedelta)
     return [first + left * place / count for place in range(count)]
 
 
-def left_out(learner: Learner) -> Outcome | None:
+def left_out(learner: Learner) -> StartOutcome | None:
     """Why nothing is started for this learner, as far as it can be said beforehand."""
     if not learner.attends:
-        return Outcome.LEFT
+        return StartOutcome.LEFT
     if not learner.active:
-        return Outcome.INACTIVE
+        return StartOutcome.INACTIVE
     if learner.workspace is None:
-        return Outcome.NO_WORKSPACE
-    return Outcome.IN_ERROR if learner.workspace.phase is Phase.ERROR else None
+        return StartOutcome.NO_WORKSPACE
+    return StartOutcome.IN_ERROR if learner.workspace.phase is Phase.ERROR else None
 
 
 def awake_until(begins_at: datetime, now: datetime, standby_seconds: int) -> datetime | None:

@@ -146,7 +146,7 @@ class Schedules:
         return Planned(found, learners, following, await store.last_lesson(c, found.id))
 
     async def _told(self, c: Connection, caller: Principal, code: Code, found: Schedule, now: datetime) -> None:
-        await audit.record(c, now, caller.origin, code, found.class_id, id=found.id, **_told(found.calendar))
+        await audit.record(c, now, caller.origin, Code(code), found.class_id, id=found.id, **_told(found.calendar))
         await self._classes.announce(c, found.class_id, now)
 
 

@@ -11,9 +11,9 @@ from codehub.schedules.model import (
     LastUsed,
     Learner,
     Lesson,
-    Outcome,
     Schedule,
     Start,
+    StartOutcome,
     Weekday,
 )
 from codehub.workspaces.model import Phase
@@ -101,7 +101,7 @@ async def last_lesson(c: Connection, id_: str) -> Lesson | None:
     if found is None:
         return None
     starts = rows(Start, await c.fetch(sql.starts, id_, found["begins_at"]))
-    read = [replace(s, outcome=Outcome(s.outcome) if s.outcome else None) for s in starts]
+    read = [replace(s, outcome=StartOutcome(s.outcome) if s.outcome else None) for s in starts]
     return Lesson(found["begins_at"], found["missed"], read)
 
 

@@ -208,7 +208,7 @@ class LeftOutOfLesson(Record, code="left_out_of_lesson", event="left out"):
     title: str
     weekday: str
     time: str
-    outcome: str  # why not: of `schedules.model.Outcome`
+    outcome: str  # why not: of `schedules.model.StartOutcome`
 
 
 # --- by the controller ----------------------------------------------------------------------------------------------
