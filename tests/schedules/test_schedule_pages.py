@@ -64,9 +64,9 @@ async def test_what_is_wrong_is_said_and_what_was_typed_comes_back(
     site: Site, kim: Learner, form: dict[str, str], said: str
 ) -> None:
     found = await a_class(kim)
-    async with site.browser("kim") as browser:
-        async with browser.post(f"/do/classes/{found['id']}/schedules", data=form) as answer:
-            page = await answer.text()
+    path = f"/do/classes/{found['id']}/schedules"
+    async with site.browser("kim") as browser, browser.post(path, data=form) as answer:
+        page = await answer.text()
     assert said in page
     assert f'value="{form["time"]}" required' in page
     assert '<details id="schedule-new" open>' in page

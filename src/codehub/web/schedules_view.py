@@ -65,7 +65,12 @@ async def section(request: Request, caller: Principal, class_id: str) -> Section
 def _shown(locale: Locale, planned: Planned, now: datetime, own_zone: str) -> Shown:
     s, calendar = planned.schedule, planned.schedule.calendar
     there = Locale(locale.language, zone(calendar.time_zone), locale.texts)  # lessons are said by their own clock
-    days = ", ".join(locale.say(f"weekday_{day}") for day in calendar.weekdays)
+    every = len(calendar.weekdays) == len(Weekday)
+    days = (
+        locale.say("schedule_every_day")
+        if every
+        else ", ".join(locale.say(f"weekday_{day}") for day in calendar.weekdays)
+    )
     people = len(planned.learners)
     skipped = s.skipped_through if s.skipped_through and s.skipped_through > now else None
     return Shown(
