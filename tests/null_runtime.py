@@ -129,9 +129,6 @@ class NullRuntime:
             if ids is None or id_ in ids
         ]
 
-    async def warm_up(self, template: Template) -> None:
-        pass
-
     async def start(self, workload: Workload) -> None:
         self._call("start", workload.workspace_id)
         if workload.workspace_id not in self.homes:
@@ -141,6 +138,9 @@ class NullRuntime:
         self.running.setdefault(
             workload.workspace_id, Container(workload.workspace_id, f"run-{self._starts}", address, BIRTH)
         )
+
+    async def warm_up(self, template: Template) -> None:
+        self._call("warm_up", template.name)
 
     async def stop(self, workspace_id: str, grace_seconds: float) -> None:
         self._call("stop", workspace_id)

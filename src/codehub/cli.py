@@ -52,7 +52,7 @@ LAZY_COMMANDS = {  # of capabilities; loaded when asked for
     "ttl": ("codehub.activity.ttl_cli", "app", OPERATE),
     "workspace": ("codehub.activity.cli", "workspaces", PEOPLE),
     "course": ("codehub.courses.cli", "app", LEARNING),
-    "class": ("codehub.classes.cli", "app", PEOPLE),
+    "class": ("codehub.schedules.cli", "classes", PEOPLE),
     "queue": ("codehub.waiting_room.cli", "app", PEOPLE),
     "user": ("codehub.auth.cli", "users", PEOPLE),
     "token": ("codehub.auth.cli", "tokens", PEOPLE),

@@ -71,6 +71,18 @@ STEPS: list[tuple[str, int]] = [
     ("class import {class} no-such-file", 1),
     ("class show {class}", 0),
     ("class show no-such-class", 1),
+    ("class schedule add {class} mon,wed 08:55 --zone Asia/Seoul --learner mina", 0),
+    ("class schedule add {class} someday 08:55", 1),
+    ("class schedule list {class}", 0),
+    ("class schedule show {class} {schedule}", 0),
+    ("class schedule show {class} no-such-schedule", 1),
+    ("class schedule skip {class} {schedule}", 0),
+    ("class schedule unskip {class} {schedule}", 0),
+    ("class schedule pause {class} {schedule}", 0),
+    ("class schedule skip {class} {schedule}", 1),
+    ("class schedule resume {class} {schedule}", 0),
+    ("class schedule delete {class} {schedule}", 0),
+    ("class schedule delete {class} {schedule}", 1),
     ("class remove {class} mina", 0),
     ("class list", 0),
     ("user remove mina --yes", 0),
@@ -96,6 +108,14 @@ STEPS: list[tuple[str, int]] = [
 ]
 
 
+MAKES = {
+    "token": "token create",
+    "course": "course import",
+    "class": "class create",
+    "schedule": "class schedule add",
+}
+
+
 def leaves(group: Any, words: tuple[str, ...] = ()) -> set[str]:
     found = set()
     for name, command in group.commands.items():
@@ -112,7 +132,7 @@ def test_every_command_is_here() -> None:
 
 
 def test_every_command_answers_a_program_in_json(platform: Platform, tmp_path: pathlib.Path) -> None:
-    known = {"file": str(tmp_path / "all.backup"), "token": "", "course": "", "class": ""}
+    known = {"file": str(tmp_path / "all.backup"), "token": "", "course": "", "class": "", "schedule": ""}
     pathlib.Path(f"{known['file']}.csv").write_text("김민아,,7\n", encoding="utf-8")
     for step, code in STEPS:
         done = run(platform, *step.format(**known).split(), "--json")
@@ -120,7 +140,7 @@ def test_every_command_answers_a_program_in_json(platform: Platform, tmp_path: p
         if code == 0:
             told = json.loads(done.stdout)
             assert isinstance(told, dict), step
-            for name, makes in (("token", "token create"), ("course", "course import"), ("class", "class create")):
+            for name, makes in MAKES.items():
                 known[name] = told["id"] if step.startswith(makes) else known[name]
         else:
             assert done.stdout == "", step

@@ -20,6 +20,7 @@ from codehub.i18n.locales import Locale, of_request, of_shell
 from codehub.policy.model import Role, System
 from codehub.retention.rules import Rule
 from codehub.runtimes.base import Cold
+from codehub.schedules.model import StartOutcome, Weekday
 from codehub.sessions.model import EndReason
 from codehub.workspaces import history as records
 from codehub.workspaces import rules
@@ -42,6 +43,9 @@ EVERY_VALUE: Mapping[str, list[Any]] = {
     "role": list(Role),
     "active": [True, False],
     "verb": list(Verb),
+    "weekday": list(Weekday),
+    "weekdays": [[Weekday.MON, Weekday.SUN]],
+    "outcome": list(StartOutcome),
     "seconds": [600],
     "bytes": [3_000_000],
     "exit_code": [3, None],

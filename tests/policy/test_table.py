@@ -93,6 +93,8 @@ CLASSES = {
     Action.CLASS_MANAGE: "YFYHH",
     Action.CLASS_CHANGE: "YFYHH",
     Action.CLASS_ASSIGN: "YFYHH",
+    Action.CLASS_SCHEDULES: "YFYHH",
+    Action.CLASS_SCHEDULE: "YFYHH",
     Action.CLASS_PROGRESS: "YFYHH",
     Action.CLASS_ANSWER: "YFYHH",
     Action.CLASS_INVITATIONS: "YFYHH",

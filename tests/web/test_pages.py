@@ -22,7 +22,17 @@ from codehub.policy.model import Role
 from codehub.sessions.blueprint import Step
 from codehub.sessions.model import SessionStatus
 from codehub.waiting_room.model import MemberState
-from codehub.web import account, account_tokens, classes, dashboard, operator_view, player, presentation, texts
+from codehub.web import (
+    account,
+    account_tokens,
+    classes,
+    dashboard,
+    operator_view,
+    player,
+    presentation,
+    schedules,
+    texts,
+)
 from codehub.web.first_steps_rules import Step as FirstStep
 from codehub.web.frame_view import Cover
 from codehub.web.operator import FIELDS
@@ -111,6 +121,8 @@ def _put_together() -> set[str]:
         *(f"audit_did_{code.replace('.', '_')}" for code in Code),
         *(f"backups_failed_{failure}" for failure in Failure),
         *(f"valid_{how}" for how in classes.VALIDITIES),
+        "done_schedule",
+        *(f"done_schedule_{verb}" for verb in schedules.VERBS),
         *(f"account_{section}" for section in account.SECTIONS),
         *(f"passkeys_{obstacle}" for obstacle in Obstacle),
         *(f"provider_{refusal.kind}_{part}" for refusal in LoginRefusedError.__subclasses__() for part in PARTS),

@@ -47,6 +47,12 @@ class Code(StrEnum):
     CLASS_MEMBER_REMOVE = "class.member_remove"
     ASSIGNMENT_CREATE = "assignment.create"
     ASSIGNMENT_END = "assignment.end"
+    SCHEDULE_CREATE = "schedule.create"
+    SCHEDULE_PAUSE = "schedule.pause"
+    SCHEDULE_RESUME = "schedule.resume"
+    SCHEDULE_SKIP = "schedule.skip"
+    SCHEDULE_UNSKIP = "schedule.unskip"
+    SCHEDULE_DELETE = "schedule.delete"
     HAND_RAISE = "hand.raise"
     HAND_LOWER = "hand.lower"
     HAND_ANSWER = "hand.answer"
@@ -61,6 +67,7 @@ class Code(StrEnum):
     BACKUP_DELETE = "backup.delete"
 
 
+SCHEDULE = frozenset({"id", "weekdays", "time", "time_zone"})
 # Older entries have these, from when a session was nothing but a browser's login. They are read as what they mean.
 RENAMED: Mapping[str, Code] = {"session.revoke": Code.LOGIN_REVOKE, "session.stolen": Code.LOGIN_STOLEN}
 # Of each, beside who, when, and about whom or what.
@@ -107,6 +114,12 @@ DATA: Mapping[Code, frozenset[str]] = {
     Code.CLASS_MEMBER_REMOVE: frozenset({"user"}),
     Code.ASSIGNMENT_CREATE: frozenset({"title", "learners"}),
     Code.ASSIGNMENT_END: frozenset({"title"}),
+    Code.SCHEDULE_CREATE: SCHEDULE,
+    Code.SCHEDULE_PAUSE: SCHEDULE,
+    Code.SCHEDULE_RESUME: SCHEDULE,
+    Code.SCHEDULE_SKIP: SCHEDULE,
+    Code.SCHEDULE_UNSKIP: SCHEDULE,
+    Code.SCHEDULE_DELETE: SCHEDULE,
     Code.HAND_RAISE: frozenset({"run"}),
     Code.HAND_LOWER: frozenset({"run"}),
     Code.HAND_ANSWER: frozenset({"user"}),

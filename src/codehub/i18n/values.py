@@ -22,7 +22,7 @@ CODED = {
     "cold": "cold",
 }
 LONGEST = 200  # characters of what is not understood
-NAMED = {**CODED, "role": "role", "active": "active", "verb": "verb"}
+NAMED = {**CODED, "role": "role", "active": "active", "verb": "verb", "weekday": "weekday", "outcome": "left_out"}
 
 
 def shown(locale: Locale, data: Mapping[str, Any], now: datetime | None) -> dict[str, str]:
@@ -44,6 +44,7 @@ def _known(locale: Locale, name: str, value: Any, now: datetime | None) -> str:
         "bytes": locale.size,
         "scopes": ", ".join,
         "after": locale.length,
+        "weekdays": lambda days: ", ".join(locale.say(f"weekday_{day}") for day in days),
     }
     if value is None:
         return "?"

@@ -90,6 +90,8 @@ class Action(StrEnum):
     CLASS_MANAGE = "class.manage"
     CLASS_CHANGE = "class.change"
     CLASS_ASSIGN = "class.assign"
+    CLASS_SCHEDULES = "class.schedules"
+    CLASS_SCHEDULE = "class.schedule"
     CLASS_PROGRESS = "class.progress"
     CLASS_ANSWER = "class.answer"
     CLASS_INVITATIONS = "class.invitations"
@@ -268,6 +270,8 @@ TABLE: Mapping[Action, Rule] = {
     A.CLASS_MANAGE: _class("add people to a class, and take them out", WRITE),
     A.CLASS_CHANGE: _class("rename a class, archive and delete it", WRITE),
     A.CLASS_ASSIGN: _class("give a class a course, and end that", WRITE),
+    A.CLASS_SCHEDULES: _class("see before which lessons a class's workspaces are started", READ),
+    A.CLASS_SCHEDULE: _class("have a class's workspaces started before its lessons, and end that", WRITE),
     A.CLASS_PROGRESS: _class("see how far a class's learners are, and who asks for help", READ),
     A.CLASS_ANSWER: _class("answer a learner who asks for help", WRITE),
     A.CLASS_INVITATIONS: _class("see the invitations of a class", READ),
@@ -314,5 +318,6 @@ SYSTEM: Mapping[str, frozenset[Action]] = {
     System.SESSIONS: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_START, A.WORKSPACE_CREATE_FOR, A.RUN_ABANDON}),
     System.WAITING_ROOM: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_START}),
     System.CONTROLLER: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_PURGE}),
+    System.SCHEDULES: frozenset({A.WORKSPACE_SEE, A.WORKSPACE_START}),
     System.OPENID: frozenset({A.USER_CREATE, A.USER_CHANGE, A.CLASS_SEE, A.CLASS_MANAGE}),
 }

@@ -40,6 +40,7 @@ class System(StrEnum):
     WAITING_ROOM = "waiting-room"
     CONTROLLER = "controller"
     OPENID = "openid"
+    SCHEDULES = "schedules"
 
 
 @dataclass(frozen=True)

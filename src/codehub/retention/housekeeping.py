@@ -9,6 +9,7 @@ from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
 from codehub.events import outbox
+from codehub.schedules import store as schedules
 from codehub.sessions import idempotency
 from codehub.settings import CoordinatorConfig, SessionConfig
 from codehub.waiting_room import store as waiting_room
@@ -39,6 +40,8 @@ def loop(lease: Lease, clock: Clock, config: CoordinatorConfig, sessions: Sessio
             invited = await invitations.prune(c, now, BATCH)
         async with lease.transaction() as c:
             idle = await idle_history.prune(c, now, BATCH)
+        async with lease.transaction() as c:
+            lessons = await schedules.prune(c, horizon, BATCH)
         # A full batch means there is more: go on soon instead of holding long transactions.
         removed = {
             "audit_entries": entries,
@@ -49,6 +52,7 @@ def loop(lease: Lease, clock: Clock, config: CoordinatorConfig, sessions: Sessio
             "places": places,
             "invitations": invited,
             "idle_periods": idle,
+            "lessons": lessons,
         }
         return Tick(removed, 1.0 if BATCH in removed.values() else None)
 

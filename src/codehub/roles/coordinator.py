@@ -12,7 +12,7 @@ from codehub.coordinator.leader import SESSION_SETTINGS, Leader
 from codehub.db import Database, Listener, migrate
 from codehub.errors import StartError
 from codehub.settings import Settings
-from codehub.wiring.coordinator import COLLECT, PRACTICE, REQUESTS, WAITING, Coordinator
+from codehub.wiring.coordinator import COLLECT, PRACTICE, REQUESTS, SCHEDULES, WAITING, WARMING, Coordinator
 
 
 async def run(settings: Settings, clock: Clock) -> None:
@@ -30,6 +30,8 @@ async def run(settings: Settings, clock: Clock) -> None:
     listener.subscribe(COLLECT, coordinator.collect)
     listener.subscribe(PRACTICE, coordinator.practice)
     listener.subscribe(WAITING, coordinator.waiting)
+    listener.subscribe(SCHEDULES, coordinator.scheduled)
+    listener.subscribe(WARMING, coordinator.logged_in)
     listener.start()
     holder = f"{socket.gethostname()}-{os.getpid()}-{ids.new(6)}"
     leader = asyncio.create_task(Leader(database, clock, holder, coordinator.work, coordinator.status).run())

@@ -21,6 +21,7 @@ from codehub.settings.fields import (
 )
 from codehub.settings.openid import OpenIdConfig
 from codehub.settings.queue import QueueConfig
+from codehub.settings.schedules import ScheduleConfig
 from codehub.settings.shares import ShareConfig
 
 Network = IPv4Network | IPv6Network
@@ -599,6 +600,7 @@ class Settings:
     sessions: SessionConfig
     practice: PracticeConfig
     queue: QueueConfig
+    schedules: ScheduleConfig
     log: LogConfig
     openid: OpenIdConfig
 

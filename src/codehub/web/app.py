@@ -26,6 +26,7 @@ from codehub.http import problems, provide
 from codehub.monitoring import api as monitoring_api
 from codehub.openid import api as openid_api
 from codehub.passkeys import api as passkeys_api
+from codehub.schedules import api as schedules_api
 from codehub.sessions import api as sessions_api
 from codehub.sessions import practice_api, runs_api, schema_api, state
 from codehub.settings import Settings
@@ -68,6 +69,7 @@ from codehub.web import (
     player_line,
     provider_login,
     rendering,
+    schedules,
     settings_page,
     sign_in,
     sign_in_passkey,
@@ -102,6 +104,7 @@ ROUTERS = (
     practice_api.router,
     courses_api.router,
     assignments_api.router,
+    schedules_api.router,
     progress_api.router,
     waiting_room_api.router,
     events_api.router,
@@ -148,6 +151,7 @@ ROUTERS = (
     lines.router,
     operator.router,
     class_people.router,
+    schedules.router,
     classes.router,
     join.router,
     handover.router,

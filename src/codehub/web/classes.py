@@ -20,7 +20,7 @@ from codehub.http.access import spend_creation
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.web import classes_view, learning_view, once
+from codehub.web import classes_view, learning_view, once, schedules_view
 from codehub.web.forms import Form, Posted, back
 from codehub.web.page_access import may
 from codehub.web.rendering import render
@@ -75,7 +75,10 @@ async def show_one(request: Request, caller: Annotated[Principal, may(Action.CLA
         teachers = await services_of(request).classes.shown_teachers(found)
         going_on = await learning_view.Reader(request, caller).going_on()
         return render(request, "class_learner.html", **shared, teachers=teachers, going_on=going_on)
-    return render(request, "class.html", **shared, v=await reader.board(found), validities=VALIDITIES)
+    schedules = await schedules_view.section(request, caller, id)
+    return render(
+        request, "class.html", **shared, v=await reader.board(found), validities=VALIDITIES, schedules=schedules
+    )
 
 
 @router.get("/classes/{id}/wall")

@@ -32,7 +32,7 @@ class Kind(StrEnum):
 KINDS: Mapping[Kind, frozenset[str]] = {
     Kind.ALONE: frozenset(
         {"idle_sleep", "idle_archive", "work_resumed", "kept_awake", "held", "trash_expired", "purged"}
-        | {"archive_collected", "volume_collected", "owner_deactivated"}
+        | {"archive_collected", "volume_collected", "owner_deactivated", "started_for_lesson", "left_out_of_lesson"}
     ),
     Kind.STATES: frozenset({"provisioned", "restored", "started", "stopped", "archived", "deleted", "observed"}),
     Kind.TROUBLE: frozenset(

@@ -52,6 +52,12 @@ def locale_for(request: Request) -> Locale:
     return Locale(language, zone(time_zone), texts.TEXTS[language])
 
 
+def zone_name(request: Request, caller: Principal) -> str:
+    """This person's time zone, or their browser's; where neither says one, UTC."""
+    found = caller.time_zone or unquote(request.cookies.get(ZONE_COOKIE, ""))
+    return found if zone(found) else "UTC"
+
+
 def _reader(request: Request) -> Principal | None:
     """Who asked, as far as that was looked at before the page is made."""
     found: Principal | None = getattr(request.state, "reader", None)

@@ -44,6 +44,7 @@ from codehub.passkeys.service import Passkeys
 from codehub.rates import Rates
 from codehub.retention.preview import Previews
 from codehub.runtimes.base import Runtime
+from codehub.schedules.service import Schedules
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice import Practice
 from codehub.sessions.runs import Runs
@@ -110,6 +111,7 @@ class Services:
     courses: Courses
     course_drafts: Drafts
     assignments: Assignments
+    schedules: Schedules
     hands: Hands
     waiting_room: WaitingRoom
     waiting_events: Events
@@ -151,6 +153,7 @@ class Services:
             RunPlaces: self.run_places,
             Courses: self.courses,
             Assignments: self.assignments,
+            Schedules: self.schedules,
             Hands: self.hands,
             WaitingRoom: self.waiting_room,
             Events: self.waiting_events,

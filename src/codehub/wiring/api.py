@@ -28,6 +28,7 @@ from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
 from codehub.retention.preview import Previews
 from codehub.runtimes.process import ProcessRuntime
+from codehub.schedules.service import Schedules
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice_results import PracticeResults
 from codehub.sessions.practice_store import DONE_CHANNEL as PRACTICE_CHANNEL
@@ -100,6 +101,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             courses=learnt.courses,
             course_drafts=learnt.course_drafts,
             assignments=learnt.assignments,
+            schedules=Schedules(database, clock, settings.schedules, school.classes),
             hands=learnt.hands,
             runs=learnt.runs,
             practice=learnt.practice,

@@ -22,17 +22,21 @@ from codehub.embedded.datadir import DataDir
 from codehub.monitoring import machine
 from codehub.monitoring.model import Readings
 from codehub.monitoring.sampler import Sampler
-from codehub.reconciler import sight
+from codehub.reconciler import sight, warming
 from codehub.reconciler.controller import Controller
 from codehub.reconciler.homes import Homes
 from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.operations import Operations
 from codehub.reconciler.ttl import TtlRunner
+from codehub.reconciler.warming import Warming
 from codehub.retention import disk, gc, housekeeping, preview, trash
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.process import ProcessRuntime
+from codehub.schedules import loop as schedules
+from codehub.schedules import store as schedules_store
+from codehub.schedules.loop import SchedulesLoop
 from codehub.sessions import practice_loop, practice_store, sweeper
 from codehub.sessions import service as sessions
 from codehub.sessions.practice_loop import PracticeLoop
@@ -60,6 +64,8 @@ COLLECT = "codehub_gc"
 PRACTICE = practice_store.CHANNEL
 WAITING = waiting_store.CHANNEL
 AFTER_CONTROLLER = 0.05  # seconds: about a tick of the controller
+SCHEDULES = schedules_store.CHANNEL
+WARMING = warming.CHANNEL
 
 
 class Coordinator:
@@ -106,6 +112,8 @@ class Coordinator:
             Sampler(lease, self._clock, self._readings).loop(),
             self._bulk(lease).loop(),
             backups.loop(),
+            self._schedules(lease).loop(),
+            Warming(lease, self._runtime, self._templates, self._clock, self._settings.schedules).loop(),
         ]
         self._driver = Driver(loops, self._clock)
         data = DataDir(self._settings.storage.data_dir)
@@ -137,10 +145,16 @@ class Coordinator:
         )
 
     def _bulk(self, lease: Lease) -> BulkLoop:
+        return BulkLoop(lease, self._workspaces(lease), self._clock)
+
+    def _schedules(self, lease: Lease) -> SchedulesLoop:
+        config = self._settings.schedules
+        return SchedulesLoop(lease, self._workspaces(lease), self._ttl_policies, self._clock, config)
+
+    def _workspaces(self, lease: Lease) -> Workspaces:
         key, limits = self._settings.auth.secret_key, self._settings.limits
         assert key  # noqa: S101 (checked by `run`)
-        lab = Lab(self._clock, Tokens(key))
-        return BulkLoop(lease, Workspaces(lease.database, self._clock, limits, self._templates, lab), self._clock)
+        return Workspaces(lease.database, self._clock, limits, self._templates, Lab(self._clock, Tokens(key)))
 
     def _backups(self, lease: Lease) -> Maker:
         settings, files = self._settings, Files(self._runtime, self._objects)
@@ -204,6 +218,17 @@ class Coordinator:
         """A backup is over."""
         if self._driver:
             self._driver.nudge(maker.NAME)
+
+    def scheduled(self) -> None:
+        """A schedule was made or changed."""
+        if self._driver:
+            self._driver.nudge(schedules.NAME)
+            self._driver.nudge(warming.NAME)
+
+    def logged_in(self) -> None:
+        """A person has come, and may open something soon."""
+        if self._driver:
+            self._driver.nudge(warming.NAME)
 
     def collect(self) -> None:
         """The garbage collection is requested now."""

@@ -30,6 +30,7 @@ from codehub.passkeys import rules as passkey_rules
 from codehub.passkeys.challenges import Challenges
 from codehub.passkeys.first import FirstPasskeys
 from codehub.passkeys.service import Passkeys
+from codehub.schedules import leaving as schedules
 from codehub.sessions import leaving as learning
 from codehub.settings import Settings
 from codehub.waiting_room import leaving as waiting
@@ -40,7 +41,7 @@ from codehub.workspaces import leaving
 LEAVING = (leaving.put_away, waiting.put_away)
 RETURNING = (waiting.let_back,)
 REMOVING = (*LEAVING, leaving.throw_away)
-FORGETTING = (leaving.forget, waiting.forget, learning.forget, school.forget, asking.forget)
+FORGETTING = (leaving.forget, waiting.forget, learning.forget, schedules.forget, school.forget, asking.forget)
 
 
 @dataclass(frozen=True)

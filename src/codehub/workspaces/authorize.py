@@ -26,6 +26,7 @@ BY_SYSTEM = {
     System.WAKE: DesiredBy.WAKE,
     System.SESSIONS: DesiredBy.SESSION,
     System.WAITING_ROOM: DesiredBy.WAITING_ROOM,
+    System.SCHEDULES: DesiredBy.SCHEDULE,
 }
 
 

@@ -192,6 +192,25 @@ class KeptAwake(Record, code="kept_awake", event="kept awake"):
     seconds: int  # between the two
 
 
+@dataclass(frozen=True)
+class StartedForLesson(Record, code="started_for_lesson", event="wish"):
+    """By a schedule of its owner's class, before the lesson began."""
+
+    title: str  # of the class
+    weekday: str
+    time: str  # on the lesson's wall
+
+
+@dataclass(frozen=True)
+class LeftOutOfLesson(Record, code="left_out_of_lesson", event="left out"):
+    """It was to be started in the same way."""
+
+    title: str
+    weekday: str
+    time: str
+    outcome: str  # why not: of `schedules.model.StartOutcome`
+
+
 # --- by the controller ----------------------------------------------------------------------------------------------
 
 

@@ -57,6 +57,7 @@ class DesiredBy(StrEnum):
     TTL = "ttl"
     SESSION = "session"
     WAITING_ROOM = "waiting-room"
+    SCHEDULE = "schedule"
 
 
 class Phase(StrEnum):

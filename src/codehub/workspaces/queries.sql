@@ -113,6 +113,10 @@ SET desired_state = $2, desired_by = $3, desired_at = $4, updated_at = $4, atten
 WHERE id = $1 AND operation = 'NONE' AND health_status = 'OK' AND deleted_at IS NULL
 RETURNING *, codehub_user_name(owner_id) AS owner;
 
+-- name: stay_awake
+UPDATE workspaces SET keep_awake_until = $2, keep_awake_reason = $3, updated_at = $4
+WHERE id = $1 AND coalesce(keep_awake_until, '-infinity') < $2;
+
 -- name: change_details
 UPDATE workspaces
 SET name = coalesce($2, name),

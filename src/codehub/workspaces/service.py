@@ -31,6 +31,7 @@ from codehub.workspaces.errors import (
     WorkspaceDeletedError,
     WorkspaceLimitError,
 )
+from codehub.workspaces.history import Record
 from codehub.workspaces.model import (
     Desired,
     DesiredBy,
@@ -254,6 +255,22 @@ class Workspaces:
             by = authorize.desired_by(caller, decision)
             return await self._set_desired(c, w, wanted, by, caller.name, reservation_token)
 
+    async def start_in(
+        self, c: Connection, caller: Principal, id_: str, why: Record
+    ) -> tuple[Workspace, int] | Refused:
+        """An ordinary start in a transaction of the caller's; history says `why`."""
+        w, decision = await self._lock(c, caller, id_, Action.WORKSPACE_START)
+        by = authorize.desired_by(caller, decision)
+        return await self._set_desired(c, w, Desired.RUNNING, by, caller.name, why=why)
+
+    async def stay_awake_in(self, c: Connection, id_: str, until: datetime, reason: str) -> None:
+        """Not to sleep before that; what keeps it awake for longer stays. In a transaction of the caller's."""
+        await c.execute(sql.stay_awake, id_, until, reason, self._clock.now())
+
+    async def note_in(self, c: Connection, caller: Principal, id_: str, what: Record) -> None:
+        """A line of its history, in a transaction of the caller's."""
+        await store.note(c, id_, self._clock.now(), Change(caller.name, what))
+
     async def wake(self, caller: Principal, id_: str, *, asked: bool = False) -> Workspace | Refused:
         """By coming to it, or because it was asked for. Of many who come at once one wakes it."""
         async with self._database.transaction() as c:
@@ -320,6 +337,7 @@ class Workspaces:
         by: DesiredBy,
         actor: str,
         reservation_token: str | None = None,
+        why: Record | None = None,
     ) -> tuple[Workspace, int] | Refused:
         now = self._clock.now()
         judged = rules.verdict(w, wanted)
@@ -338,7 +356,8 @@ class Workspaces:
         changed = await store.update(c, sql.set_desired, w.id, wanted, by, now)
         assert changed  # noqa: S101 (the row is locked)
         if wanted is not w.desired_state:
-            await store.note(c, w.id, now, Change(actor, history.requested(wanted, by), w.desired_state, wanted))
+            asked = why or history.requested(wanted, by)
+            await store.note(c, w.id, now, Change(actor, asked, w.desired_state, wanted))
         await _look_at_once(c, w.id)
         return changed, judged.status
 
