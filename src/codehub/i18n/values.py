@@ -11,7 +11,7 @@ from codehub.i18n.locales import Locale
 
 MOMENTS = frozenset({"created_at", "active_at", "idle_since", "asleep_since", "orphan_since", "until", "at", "since"})
 CODED = {"operation": "operation", "plan": "plan", "work": "work", "rule": "rule", "reason": "trouble", "why": "why"}
-NAMED = {**CODED, "role": "role", "active": "active", "verb": "verb"}
+NAMED = {**CODED, "cause": "fetch", "role": "role", "active": "active", "verb": "verb"}
 
 
 def shown(locale: Locale, data: Mapping[str, Any], now: datetime | None) -> dict[str, str]:

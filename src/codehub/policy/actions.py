@@ -30,6 +30,7 @@ class Action(StrEnum):
     WORKSPACE_POINTS = "workspace.points"
     WORKSPACE_RESTORE = "workspace.restore"
     WORKSPACE_RECOVER = "workspace.recover"
+    WORKSPACE_FETCH = "workspace.fetch"
     WORKSPACE_DOWNLOAD = "workspace.download"
     WORKSPACE_ARCHIVE = "workspace.archive"
     WORKSPACE_DELETE = "workspace.delete"
@@ -205,6 +206,7 @@ TABLE: Mapping[Action, Rule] = {
     A.WORKSPACE_POINTS: _workspace("see its restore points", READ),
     A.WORKSPACE_RESTORE: _workspace("go back to a restore point", WRITE),
     A.WORKSPACE_RECOVER: _workspace("recover it from an error", WRITE),
+    A.WORKSPACE_FETCH: _workspace("fetch its git repository again", WRITE),
     A.WORKSPACE_DOWNLOAD: _workspace("download its files", READ, teacher=TOLD),
     A.WORKSPACE_ARCHIVE: _workspace("store it away", WRITE),
     A.WORKSPACE_DELETE: _workspace("delete it, and take that back", WRITE),

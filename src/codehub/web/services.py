@@ -55,6 +55,7 @@ from codehub.waiting_room.service import WaitingRoom
 from codehub.waiting_room.stream import WaitingStreams
 from codehub.workspaces.bulk import BulkActions
 from codehub.workspaces.finding import AllWorkspaces
+from codehub.workspaces.repositories import Repositories
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -89,6 +90,7 @@ class Services:
     templates: Templates
     runtime: Runtime
     workspaces: Workspaces
+    repositories: Repositories
     all_workspaces: AllWorkspaces
     bulk: BulkActions
     previews: Previews
@@ -138,6 +140,7 @@ class Services:
             Templates: self.templates,
             Runtime: self.runtime,
             Workspaces: self.workspaces,
+            Repositories: self.repositories,
             Sharing: self.sharing,
             TtlPolicies: self.ttl_policies,
             Activity: self.activity,

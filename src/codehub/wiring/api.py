@@ -36,6 +36,7 @@ from codehub.wiring import learning, people, waiting_room
 from codehub.workspaces import changes
 from codehub.workspaces.bulk import BulkActions
 from codehub.workspaces.finding import AllWorkspaces
+from codehub.workspaces.repositories import Repositories
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -89,6 +90,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             origins=where,
             passes=passes,
             access=Access(*entering, isolated=where.isolated, session_seconds=auth.session_seconds),
+            repositories=Repositories(database, clock),
             sharing=Sharing(database, clock, settings.limits, workspaces, school.people, isolated=where.isolated),
             ttl_policies=ttl_policies,
             activity=Activity(database, client, ttl_policies, workspaces),

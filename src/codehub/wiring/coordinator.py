@@ -43,9 +43,10 @@ from codehub.waiting_room.lab import Lab
 from codehub.waiting_room.line import Line
 from codehub.waiting_room.pump import Pump
 from codehub.waiting_room.tokens import Tokens
-from codehub.workspaces import bulk, swaps
+from codehub.workspaces import bulk, fetch_loop, swaps
 from codehub.workspaces.bulk import BulkLoop
 from codehub.workspaces.download_server import Downloads
+from codehub.workspaces.fetch_loop import FetchLoop
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.swaps import Swaps
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -83,7 +84,7 @@ class Coordinator:
         holds = self._holds(lease)
         controller = self._controller(lease, reader, holds)
         config = self._settings.coordinator
-        practice = self._practice(lease)
+        practice, fetching = self._practice(lease), self._fetching(lease)
         finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
@@ -95,6 +96,7 @@ class Coordinator:
             preview.PreviewLoop(lease, finder, self._clock).loop(),
             sweeper.loop(lease, self._clock, self._settings.sessions),
             practice.loop(),
+            fetching.loop(),
             self._pump(lease).loop(),
             Swaps(lease, self._clock).loop(),
             Sampler(lease, self._clock, self._readings).loop(),
@@ -110,6 +112,7 @@ class Coordinator:
         finally:
             await controller.close()
             await practice.close()
+            await fetching.close()
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
@@ -125,6 +128,9 @@ class Coordinator:
         return PracticeLoop(
             lease, self._runtime, self._templates, self._clock, settings.practice, settings.runtime, self.practice
         )
+
+    def _fetching(self, lease: Lease) -> FetchLoop:
+        return FetchLoop(lease, self._runtime, self._templates, self._clock, self._settings.runtime, self.wake)
 
     def _bulk(self, lease: Lease) -> BulkLoop:
         key, limits = self._settings.auth.secret_key, self._settings.limits
@@ -160,6 +166,7 @@ class Coordinator:
             self._driver.nudge("trash")
             self._driver.nudge(swaps.NAME)
             self._driver.nudge(bulk.NAME)
+            self._driver.nudge(fetch_loop.NAME)  # what was to run may run now
             self._driver.nudge(preview.NAME)
             self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place
 
