@@ -12,7 +12,7 @@ from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.workspaces.repositories import sql
 from tests.web.server import Site
 
-URL = "https://example.org/team/project.git"
+URL = "https://git.example.org/team/project.git"
 SECRET = "https://mina:hunter2@example.org/x.git"
 
 
@@ -103,7 +103,8 @@ async def test_another_persons_is_not_there_and_a_guest_does_not_fetch(site: Sit
     tokens = {name: await site.token(name) for name in ("mina", "jun", "guest")}
     async with site.client(tokens["mina"]) as mina:
         made = await call(mina, "POST", "/workspaces", 201, name="w", template="terminal", git_url=URL)
-        await call(mina, "PUT", f"/workspaces/{made['id']}/shares/guest", 200)
+        async with mina.post(f"/api/v1/workspaces/{made['id']}/shares", json={"user": "guest"}) as answer:
+            assert answer.status == 204, await answer.text()
     async with site.client(tokens["jun"]) as jun:
         await call(jun, "POST", f"/workspaces/{made['id']}/fetch", 404)
         await call(jun, "POST", "/workspaces/NOT-AN-ID/fetch", 404)
