@@ -14,13 +14,24 @@ from codehub import web
 from codehub.activity.what_if import Figures
 from codehub.command import operator
 from codehub.i18n.texts import choose
+from codehub.ides.model import Problem
 from codehub.openid.errors import LoginRefusedError
 from codehub.passkeys.model import Obstacle
 from codehub.policy.model import Role
 from codehub.sessions.blueprint import Step
 from codehub.sessions.model import SessionStatus
 from codehub.waiting_room.model import MemberState
-from codehub.web import account, account_tokens, classes, dashboard, operator_view, player, presentation, texts
+from codehub.web import (
+    account,
+    account_tokens,
+    classes,
+    dashboard,
+    ides_view,
+    operator_view,
+    player,
+    presentation,
+    texts,
+)
 from codehub.web.first_steps_rules import Step as FirstStep
 from codehub.web.frame_view import Cover
 from codehub.web.operator import FIELDS
@@ -106,6 +117,9 @@ def _put_together() -> set[str]:
         "first_end",
         *(key for key in texts.TEXTS["en"] if key.startswith(("all_phase_", "all_sort_", "bulk_", "history_kind_"))),
         *(key for key in texts.TEXTS["en"] if key.startswith(("settings_", "storage_"))),
+        *(f"ide_{state}{part}" for state in ides_view.STATES for part in ("", "_body")),
+        *(f"ide_failed_{problem}{part}" for problem in Problem for part in ("", "_advice")),
+        *(key for key in texts.TEXTS["en"] if key.startswith("ide_step_")),
         *(f"valid_{how}" for how in classes.VALIDITIES),
         *(f"account_{section}" for section in account.SECTIONS),
         *(f"passkeys_{obstacle}" for obstacle in Obstacle),

@@ -1,7 +1,6 @@
 """A git repository is cloned inside of a workspace that runs: whole or not at all, by a real git from a real server."""
 
 import asyncio
-import os
 import pathlib
 import shutil
 import subprocess
@@ -238,7 +237,7 @@ async def test_where_there_is_no_git_it_is_said(tmp_path: pathlib.Path) -> None:
     programs.mkdir()
     (tmp_path / "home").mkdir()
     for name in ("sh", "rm", "cat", "mv"):
-        os.symlink(shutil.which(name) or "", programs / name)
+        (programs / name).symlink_to(shutil.which(name) or "")
     runtime = cast("Runtime", Plain(tmp_path / "home", programs))
     result = await fetch_runner.fetch(runtime, Wanted("w", "f", "https://example.org/x.git", None, "x", 1))
     assert result.cause is FetchCause.NO_GIT

@@ -1,4 +1,4 @@
-"""A leader killed at any line of the loop that fetches git repositories: the next one carries on, and it is there once."""
+"""A leader killed at any line of the loop that fetches repositories: the next one carries on, and it is there once."""
 
 import asyncio
 import pathlib

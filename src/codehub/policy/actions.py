@@ -110,6 +110,7 @@ class Action(StrEnum):
     EVENT_LIST = "event.list"
     AUDIT_READ = "audit.read"
     SETTINGS_READ = "settings.read"
+    IDE_INSTALL = "ide.install"
     STORAGE_PREVIEW = "storage.preview"
     LOOPS_READ = "loops.read"
     METRICS_READ = "metrics.read"
@@ -286,6 +287,7 @@ TABLE: Mapping[Action, Rule] = {
     A.EVENT_LIST: _platform("list the events that people wait for", READ, R.PERSON),
     A.AUDIT_READ: _platform("read the audit log", READ),
     A.SETTINGS_READ: _platform("see the settings in force, the limits and the files of templates", READ),
+    A.IDE_INSTALL: _platform("install an IDE on the machine, and end that", WRITE),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
     A.STORAGE_PREVIEW: _platform("see what the garbage collection would remove", READ),
     A.METRICS_READ: _platform("read the metrics", READ),

@@ -71,7 +71,7 @@ async def show(request: Request, caller: Principal) -> Response:
         board=board,
         sees_all=sees_all,
         runs_lines=policy_rules.allows(caller, Action.EVENT_CREATE),
-        kinds=reader.kinds(),
+        kinds=await reader.kinds(),
         name=query.get("name") or reader.new_name(board.cards),
         chosen=query.get("template"),
         git=git_typed(request),

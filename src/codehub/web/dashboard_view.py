@@ -208,10 +208,14 @@ class Reader:
         key = f"refused_{self._problem.lower()}"
         return self.locale.say(key if self.locale.knows(key) else "refused_other")
 
-    def kinds(self) -> list[kinds_view.Kind]:
+    async def kinds(self) -> list[kinds_view.Kind]:
         """What can be made here first."""
-        services = self.services
-        return kinds_view.kinds(services.templates, services.settings.runtime, self.locale, self.caller)
+        services, caller = self.services, self.caller
+        admin = policy.allows(caller, Action.IDE_INSTALL)
+        installing = [i.installation for i in await services.ides.all(caller) if not i.installed] if admin else []
+        under_way = any(found and found.is_open for found in installing)
+        shares = services.settings.runtime
+        return kinds_view.kinds(services.templates, shares, self.locale, caller, installing=under_way)
 
     def new_name(self, taken: Sequence[Card]) -> str:
         """A proposal, so that the person need not think of one."""

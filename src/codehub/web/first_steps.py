@@ -90,7 +90,7 @@ async def _asked(request: Request, caller: Principal, step: Step) -> dict[str, A
             reader = dashboard_view.Reader(request, caller)
             name = typed.get("name") or reader.new_name([])
             git = dashboard.git_typed(request)
-            return {"kinds": reader.kinds(), "chosen": typed.get("template"), "name": name[:LONGEST], "git": git}
+            return {"kinds": await reader.kinds(), "chosen": typed.get("template"), "name": name[:LONGEST], "git": git}
         case Step.COURSE:
             reader_of_courses = learning_view.Reader(request, caller)
             return {"courses": await reader_of_courses.offered()}

@@ -37,6 +37,7 @@ from codehub.gate.passes import Passes
 from codehub.http import lasting
 from codehub.http.access import Authenticator
 from codehub.http.streams import Streams
+from codehub.ides.service import Ides
 from codehub.monitoring.service import Monitoring
 from codehub.openid.service import OpenId
 from codehub.passkeys.service import Passkeys
@@ -88,6 +89,7 @@ class Services:
     audit: AuditLog
     monitoring: Monitoring
     templates: Templates
+    ides: Ides
     runtime: Runtime
     workspaces: Workspaces
     repositories: Repositories
@@ -138,6 +140,7 @@ class Services:
             AuditLog: self.audit,
             Monitoring: self.monitoring,
             Templates: self.templates,
+            Ides: self.ides,
             Runtime: self.runtime,
             Workspaces: self.workspaces,
             Repositories: self.repositories,

@@ -21,6 +21,7 @@ from codehub.events.publisher import Publisher
 from codehub.gate import origins
 from codehub.gate.access import Access
 from codehub.gate.passes import Passes
+from codehub.ides.service import Ides
 from codehub.invocation import command
 from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
@@ -83,6 +84,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             overview=Overview(database, school.classes, workspaces, waiting.room),
             **_for_admins(database, clock, ttl_policies),
             templates=templates,
+            ides=Ides(database, clock, templates),
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
             workspaces=workspaces,

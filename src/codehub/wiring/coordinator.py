@@ -15,6 +15,8 @@ from codehub.coordinator.leader import Lease
 from codehub.db import Database
 from codehub.db.redis import open_redis
 from codehub.embedded.datadir import DataDir
+from codehub.ides import loop as ides
+from codehub.ides.loop import InstallLoop
 from codehub.monitoring import machine
 from codehub.monitoring.model import Readings
 from codehub.monitoring.sampler import Sampler
@@ -84,7 +86,7 @@ class Coordinator:
         holds = self._holds(lease)
         controller = self._controller(lease, reader, holds)
         config = self._settings.coordinator
-        practice, fetching = self._practice(lease), self._fetching(lease)
+        practice, fetching, installing = self._practice(lease), self._fetching(lease), self._installing(lease)
         finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
@@ -97,6 +99,7 @@ class Coordinator:
             sweeper.loop(lease, self._clock, self._settings.sessions),
             practice.loop(),
             fetching.loop(),
+            installing.loop(),
             self._pump(lease).loop(),
             Swaps(lease, self._clock).loop(),
             Sampler(lease, self._clock, self._readings).loop(),
@@ -113,6 +116,7 @@ class Coordinator:
             await controller.close()
             await practice.close()
             await fetching.close()
+            await installing.close()
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
@@ -131,6 +135,10 @@ class Coordinator:
 
     def _fetching(self, lease: Lease) -> FetchLoop:
         return FetchLoop(lease, self._runtime, self._templates, self._clock, self._settings.runtime, self.wake)
+
+    def _installing(self, lease: Lease) -> InstallLoop:
+        settings = self._settings
+        return InstallLoop(lease, self._clock, settings.storage.data_dir, settings.runtime.uid_base, self.wake)
 
     def _bulk(self, lease: Lease) -> BulkLoop:
         key, limits = self._settings.auth.secret_key, self._settings.limits
@@ -166,6 +174,7 @@ class Coordinator:
             self._driver.nudge("trash")
             self._driver.nudge(swaps.NAME)
             self._driver.nudge(bulk.NAME)
+            self._driver.nudge(ides.NAME)
             self._driver.nudge(fetch_loop.NAME)  # what was to run may run now
             self._driver.nudge(preview.NAME)
             self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place
