@@ -136,8 +136,10 @@ async def _until_told_to_stop(wanted: Mapping[str, Any]) -> None:
 def main() -> int:
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # whoever forks away is found at the end
     os.umask(0o022)
+    wanted: Mapping[str, Any] = {}
     try:
-        asyncio.run(_until_told_to_stop(json.load(sys.stdin)))
+        wanted = json.load(sys.stdin)
+        asyncio.run(_until_told_to_stop(wanted))
     except StepFailedError as e:
         _say({"failed": e.detail, "step": e.told, "said": e.said})
         return FAILED
@@ -147,9 +149,19 @@ def main() -> int:
         _say({"failed": str(e), "step": None, "said": str(e)})
         return FAILED
     finally:
-        with contextlib.suppress(OSError):
-            tree.kill_descendants(os.getpid())
+        _end_others(own_user=wanted.get("own_user"))
     return 0
+
+
+def _end_others(*, own_user: int | None) -> None:
+    """Whatever was started. Under a number of our own, everybody else who has it: no list of processes is complete
+    while they come and go.
+    """
+    with contextlib.suppress(OSError):
+        if own_user and os.getuid() == own_user:
+            os.kill(-1, signal.SIGKILL)  # all that this user may end, but for the one who asks
+        else:
+            tree.kill_descendants(os.getpid())
 
 
 if __name__ == "__main__":

@@ -162,7 +162,8 @@ def _user_of(pid: int) -> int | None:
 
 async def _build(aside: pathlib.Path, log: pathlib.Path, account: Account | None, say: Say) -> None:
     view = await asyncio.to_thread(view_for, account, [*needed_trees(), aside])
-    wanted = {"aside": str(aside), "environment": _environment(), "config": _config()}
+    own_user = account.uid if account else None
+    wanted = {"aside": str(aside), "environment": _environment(), "config": _config(), "own_user": own_user}
     failed: Mapping[str, Any] | None = None
     async with _child(log, account, view) as process:
         assert process.stdin  # noqa: S101 (asked for)
