@@ -97,8 +97,8 @@ def _problem(found: Installation, locale: Locale) -> tuple[str, str]:
 
 
 def _steps(found: Installation, locale: Locale, now: datetime) -> list[Step]:
-    ends = [step.at for step in found.steps[1:]] + [found.ended_at or now]
-    return [_step(found, step, end, locale) for step, end in zip(found.steps, ends, strict=True)]
+    ends = [*(step.at for step in found.steps[1:]), found.ended_at or now]
+    return [_step(found, step, end, locale) for step, end in zip(found.steps, ends, strict=False)]  # none yet: none
 
 
 def _step(found: Installation, step: StepBegun, end: datetime, locale: Locale) -> Step:
