@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -46,12 +47,13 @@ def small_platform(place: pathlib.Path, server: GitServer) -> Iterator[Platform]
     command = json.dumps(PROGRAMS["tiny"])
     text = f'title = "Trusting"\nstarter = "trusting"\n[process]\ncommand = {command}\nnetwork = "host"\n'
     (templates / "trusting.toml").write_text(text)
-    settings = {
+    settings: dict[str, Any] = {
         "CODEHUB_TEMPLATES_DIR": str(templates),
         "CODEHUB_DRAIN_SECONDS": "1",
         "CODEHUB_MAX_RUNNING_PER_USER": "0",
     }
-    with running(place / "data", **settings, **small_packages.make(place / "small")) as started:
+    settings |= small_packages.make(place / "small")
+    with running(place / "data", **settings) as started:
         yield started
 
 

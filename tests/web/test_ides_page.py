@@ -11,7 +11,7 @@ from codehub.command import operator
 from codehub.policy.model import Role
 from tests.web.server import Site
 
-BASE = {"status": "RUNNING", "steps": [], "lines": [], "problem": None, "cancelled": False}
+BASE: dict[str, Any] = {"status": "RUNNING", "steps": [], "lines": [], "problem": None, "cancelled": False}
 STEPS = [
     {"code": "node", "title": "Fetching Node", "data": {}, "before": True},
     {"code": "building", "title": "Building", "data": {"n": 2, "of": 9, "name": "<argon2>"}, "before": False},
