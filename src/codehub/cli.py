@@ -260,11 +260,16 @@ def ide_install(
     """Install an IDE below the data directory, where templates find it. Takes some minutes; can be repeated."""
     import asyncio  # noqa: PLC0415
 
-    from codehub.runtimes.ide_install import install  # noqa: PLC0415
+    from codehub.runtimes import ide_install  # noqa: PLC0415
 
     settings = load_settings("cli")
-    progress = functools.partial(typer.echo, err=output.as_json)
-    where = asyncio.run(install(name, settings.storage.data_dir, progress))
+    data_dir, progress = settings.storage.data_dir, functools.partial(typer.echo, err=output.as_json)
+    progress(f"Installing {name} takes some minutes; what its tools say goes to {ide_install.log_of(data_dir)}.")
+
+    def say(step: ide_install.Told) -> None:
+        progress(step.text)
+
+    where = asyncio.run(ide_install.install(name, data_dir, say, settings.runtime.uid_base))
     output.say(f"Installed: {where}", {"name": name, "path": str(where)})
 
 

@@ -25,7 +25,7 @@ from codehub.sessions.model import EndReason
 from codehub.workspaces import history as records
 from codehub.workspaces import rules
 from codehub.workspaces.bulk_rules import Verb
-from codehub.workspaces.model import DesiredBy, Operation, Phase, Reason, Work
+from codehub.workspaces.model import DesiredBy, FetchCause, Operation, Phase, Reason, Work
 
 GAP = re.compile(r"\{(\w+)\}")
 LOCALES = {language: Locale(language, UTC, texts.TEXTS[language]) for language in texts.LANGUAGES}
@@ -46,6 +46,7 @@ EVERY_VALUE: Mapping[str, list[Any]] = {
     "weekday": list(Weekday),
     "weekdays": [[Weekday.MON, Weekday.SUN]],
     "outcome": list(StartOutcome),
+    "cause": list(FetchCause),
     "seconds": [600],
     "bytes": [3_000_000],
     "exit_code": [3, None],

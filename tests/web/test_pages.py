@@ -16,6 +16,7 @@ from codehub.audit.codes import Code
 from codehub.backup.model import Failure
 from codehub.command import operator
 from codehub.i18n.texts import choose
+from codehub.ides.model import Problem
 from codehub.openid.errors import LoginRefusedError
 from codehub.passkeys.model import Obstacle
 from codehub.policy.model import Role
@@ -27,6 +28,7 @@ from codehub.web import (
     account_tokens,
     classes,
     dashboard,
+    ides_view,
     operator_view,
     player,
     presentation,
@@ -120,6 +122,9 @@ def _put_together() -> set[str]:
         *(key for key in texts.TEXTS["en"] if key.startswith(("settings_", "storage_"))),
         *(f"audit_did_{code.replace('.', '_')}" for code in Code),
         *(f"backups_failed_{failure}" for failure in Failure),
+        *(f"ide_{state}{part}" for state in ides_view.STATES for part in ("", "_body")),
+        *(f"ide_failed_{problem}{part}" for problem in Problem for part in ("", "_advice")),
+        *(key for key in texts.TEXTS["en"] if key.startswith("ide_step_")),
         *(f"valid_{how}" for how in classes.VALIDITIES),
         "done_schedule",
         *(f"done_schedule_{verb}" for verb in schedules.VERBS),

@@ -59,6 +59,8 @@ class Code(StrEnum):
     INVITATION_CREATE = "invitation.create"
     INVITATION_REVOKE = "invitation.revoke"
     INVITATION_USE = "invitation.use"
+    IDE_INSTALL = "ide.install"
+    IDE_CANCEL = "ide.cancel"
     ARCHIVE_COLLECT = "archive.collect"
     VOLUME_COLLECT = "volume.collect"
     BACKUP_CREATE = "backup.create"
@@ -126,6 +128,8 @@ DATA: Mapping[Code, frozenset[str]] = {
     Code.INVITATION_CREATE: frozenset({"id"}),
     Code.INVITATION_REVOKE: frozenset({"id"}),
     Code.INVITATION_USE: frozenset({"id"}),
+    Code.IDE_INSTALL: frozenset(),
+    Code.IDE_CANCEL: frozenset(),
     Code.ARCHIVE_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),
     Code.VOLUME_COLLECT: frozenset({"rule", "bytes", "orphan_since"}),
     Code.BACKUP_CREATE: frozenset(),

@@ -25,6 +25,7 @@ REMARKS = {
     "ide_ended": "log_tail",
     "operation_retried": "message",
     "operation_given_up": "message",
+    "fetch_failed": "message",
 }
 
 

@@ -22,7 +22,15 @@ CODED = {
     "cold": "cold",
 }
 LONGEST = 200  # characters of what is not understood
-NAMED = {**CODED, "role": "role", "active": "active", "verb": "verb", "weekday": "weekday", "outcome": "left_out"}
+NAMED = {
+    **CODED,
+    "role": "role",
+    "active": "active",
+    "verb": "verb",
+    "weekday": "weekday",
+    "outcome": "left_out",
+    "cause": "fetch",
+}
 
 
 def shown(locale: Locale, data: Mapping[str, Any], now: datetime | None) -> dict[str, str]:

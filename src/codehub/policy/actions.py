@@ -30,6 +30,7 @@ class Action(StrEnum):
     WORKSPACE_POINTS = "workspace.points"
     WORKSPACE_RESTORE = "workspace.restore"
     WORKSPACE_RECOVER = "workspace.recover"
+    WORKSPACE_FETCH = "workspace.fetch"
     WORKSPACE_DOWNLOAD = "workspace.download"
     WORKSPACE_ARCHIVE = "workspace.archive"
     WORKSPACE_DELETE = "workspace.delete"
@@ -111,6 +112,7 @@ class Action(StrEnum):
     EVENT_LIST = "event.list"
     AUDIT_READ = "audit.read"
     SETTINGS_READ = "settings.read"
+    IDE_INSTALL = "ide.install"
     STORAGE_PREVIEW = "storage.preview"
     BACKUP_LIST = "backup.list"
     BACKUP_MAKE = "backup.make"
@@ -210,6 +212,7 @@ TABLE: Mapping[Action, Rule] = {
     A.WORKSPACE_POINTS: _workspace("see its restore points", READ),
     A.WORKSPACE_RESTORE: _workspace("go back to a restore point", WRITE),
     A.WORKSPACE_RECOVER: _workspace("recover it from an error", WRITE),
+    A.WORKSPACE_FETCH: _workspace("fetch its git repository again", WRITE),
     A.WORKSPACE_DOWNLOAD: _workspace("download its files", READ, teacher=TOLD),
     A.WORKSPACE_ARCHIVE: _workspace("store it away", WRITE),
     A.WORKSPACE_DELETE: _workspace("delete it, and take that back", WRITE),
@@ -291,6 +294,7 @@ TABLE: Mapping[Action, Rule] = {
     A.EVENT_LIST: _platform("list the events that people wait for", READ, R.PERSON),
     A.AUDIT_READ: _platform("read the audit log", READ),
     A.SETTINGS_READ: _platform("see the settings in force, the limits and the files of templates", READ),
+    A.IDE_INSTALL: _platform("install an IDE on the machine, and end that", WRITE),
     A.LOOPS_READ: _platform("see how the background loops are doing", READ),
     A.STORAGE_PREVIEW: _platform("see what the garbage collection would remove", READ),
     A.BACKUP_LIST: _platform("see which backups there are, and how far one is", READ),

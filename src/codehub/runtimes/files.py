@@ -88,6 +88,14 @@ def give_tree(path: pathlib.Path, uid: int, gid: int) -> None:
     _run("chown", "-R", "-h", "-P", "--from=0:0", f"{uid}:{gid}", "--", str(path))
 
 
+def take_tree(path: pathlib.Path) -> None:
+    """What another user has made becomes root's: everybody reads it, and nobody else writes to it or becomes somebody
+    by it. Never what a link points at. Nothing of that user's may run any more.
+    """
+    _run("chown", "-R", "-h", "-P", "0:0", "--", str(path))
+    _run("chmod", "-R", "u+rwX,go+rX,go-w,a-s", "--", str(path))
+
+
 def _run(*command: str) -> None:
     done = subprocess.run(command, check=False, capture_output=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:

@@ -52,6 +52,10 @@ class Templates:
             raise InvalidRequestError(reason, field="template")
         return template
 
+    def has_program(self, program: str) -> bool:
+        """Is it installed where templates look for it?"""
+        return programs.find(program, self._data_dir) is not None
+
     def unavailable(self, name: str) -> str | None:
         """Why a template cannot be started here; None when it can."""
         process = self._templates[name].process

@@ -23,6 +23,7 @@ from codehub.coordinator import api as coordinator_api
 from codehub.courses import api as courses_api
 from codehub.gate import hosts
 from codehub.http import problems, provide
+from codehub.ides import api as ides_api
 from codehub.monitoring import api as monitoring_api
 from codehub.openid import api as openid_api
 from codehub.passkeys import api as passkeys_api
@@ -117,6 +118,7 @@ ROUTERS = (
     people_api.router,
     audit_api.router,
     coordinator_api.router,
+    ides_api.router,
     monitoring_api.router,
     what_if_api.router,
     pages.router,

@@ -27,10 +27,12 @@ from codehub.web.page_access import may
 from codehub.web.player_line_view import PATIENCE_SECONDS
 from codehub.web.rendering import render
 from codehub.web.services import Services, services_of
-from codehub.workspaces import rules
+from codehub.workspaces import git_rules, rules
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import OperationInProgressError
+from codehub.workspaces.git_rules import Complaint
 from codehub.workspaces.model import Desired, Phase
+from codehub.workspaces.repositories import GitAddressError
 from codehub.workspaces.service import Details, NewWorkspace
 
 router = APIRouter(include_in_schema=False)
@@ -69,9 +71,10 @@ async def show(request: Request, caller: Principal) -> Response:
         board=board,
         sees_all=sees_all,
         runs_lines=policy_rules.allows(caller, Action.EVENT_CREATE),
-        kinds=reader.kinds(),
+        kinds=await reader.kinds(),
         name=query.get("name") or reader.new_name(board.cards),
         chosen=query.get("template"),
+        git=git_typed(request),
         once=once.number(),
         going_on=going_on,
         of_classes=await learner.of_classes(going_on),
@@ -82,6 +85,13 @@ async def show(request: Request, caller: Principal) -> Response:
         has_way_in=caller.session_id is None or await services_of(request).people.has_way_in(caller),
         waits=waits,
     )
+
+
+def git_typed(request: Request) -> dict[str, str]:
+    """Into the form, after it was refused."""
+    query = request.query_params
+    url, branch = query.get("git_url", ""), query.get("git_branch", "")
+    return {"url": url[: git_rules.LONGEST_ADDRESS], "branch": branch[: git_rules.LONGEST_BRANCH]}
 
 
 async def _waits(services: Services, caller: Principal) -> bool:
@@ -134,13 +144,12 @@ async def create(
     if before := await sent.led_to("/"):  # where the workspace appears
         return RedirectResponse(before, 303)
     try:
-        new = NewWorkspace(name_of(form), form.get("template", ""))
+        new = new_workspace(form)
         await spend_creation(request, caller, "workspace")
         made = admitted(await services.workspaces.create(caller, new))
     except CodeHubError as e:
         await sent.failed()
-        typed = {"name": form.get("name", "")[:NAME_LENGTH], "template": form.get("template", "")[:63]}
-        return back("/", problem=problem_of(e), **typed)
+        return back("/", problem=problem_of(e), **typed(form))
     await sent.leads_to(f"/open/{made.id}")
     return RedirectResponse(f"/open/{made.id}", 303)
 
@@ -187,6 +196,8 @@ async def retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]]
 
 def problem_of(error: CodeHubError) -> str:
     """What `refused_…` of the texts is about: the wrong field where there is one."""
+    if isinstance(error, GitAddressError):
+        return f"GIT_{error.complaint}"
     errors = error.extra.get("errors") or [{"field": ""}]
     fields = {
         "name": "NAME",
@@ -196,6 +207,25 @@ def problem_of(error: CodeHubError) -> str:
         "restore_sure": "RESTORE_SURE",
     }
     return fields.get(errors[0]["field"], code_of(error))
+
+
+def new_workspace(form: Form) -> NewWorkspace:
+    """What the form of a new workspace asks for."""
+    url, branch = form.get("git_url", "").strip(), form.get("git_branch", "").strip()
+    name, template = name_of(form), form.get("template", "")
+    return NewWorkspace(name, template, git_url=url or None, git_branch=(branch or None) if url else None)
+
+
+def typed(form: Form) -> dict[str, str]:
+    """What comes back into it when it is refused; a password that was typed into an address does not."""
+    url, branch = form.get("git_url", "").strip(), form.get("git_branch", "").strip()
+    secret = git_rules.complaint(url) is Complaint.CREDENTIALS
+    return {
+        "name": form.get("name", "")[:NAME_LENGTH],
+        "template": form.get("template", "")[:63],
+        "git_url": "" if secret else url[: git_rules.LONGEST_ADDRESS],
+        "git_branch": branch[: git_rules.LONGEST_BRANCH],
+    }
 
 
 def name_of(form: Form) -> str:
@@ -239,6 +269,10 @@ async def _sleep_after(services: Services, caller: Principal, id_: str, form: Fo
 
 async def _recover(services: Services, caller: Principal, id_: str, form: Form) -> Any:
     return await services.workspaces.recover(caller, id_, accept_loss=form.get("accept_loss") == "yes")
+
+
+async def _fetch(services: Services, caller: Principal, id_: str, _form: Form) -> None:
+    await services.repositories.fetch_again(caller, id_)
 
 
 async def _purge(services: Services, caller: Principal, id_: str, form: Form) -> None:
@@ -285,6 +319,7 @@ VERBS: Mapping[str, tuple[Action, Act]] = {
     "rename": (Action.WORKSPACE_CHANGE, _rename),
     "sleep_after": (Action.WORKSPACE_CHANGE, _sleep_after),
     "recover": (Action.WORKSPACE_RECOVER, _recover),
+    "fetch": (Action.WORKSPACE_FETCH, _fetch),
     "delete": (Action.WORKSPACE_DELETE, _delete),
     "undelete": (Action.WORKSPACE_DELETE, _undelete),
     "purge": (Action.WORKSPACE_PURGE, _purge),

@@ -22,7 +22,7 @@ from codehub.web.rendering import locale_for
 from codehub.web.services import services_of
 from codehub.workspaces import rules
 from codehub.workspaces.errors import RunningLimitError
-from codehub.workspaces.model import Desired, RestorePoint, Workspace
+from codehub.workspaces.model import Desired, Repository, RestorePoint, Workspace
 from codehub.workspaces.service import Filters
 from codehub.workspaces.sharing import Share
 
@@ -61,6 +61,7 @@ class Card:
     changes: bool  # may rename and share it, too
     problem: str | None  # what was just refused
     waits: bool  # for want of a place: there is a line to wait in
+    fetch: presentation.Fetch | None = None  # the git repository that it begins with, unless it is there
     swaps: Sequence[Workspace] = ()  # those that can make room for it, where no more may run
 
 
@@ -90,6 +91,7 @@ class Detail:
     size: str | None
     seen: Seen | None  # None: cannot be said now
     sleeps_after: Sequence[presentation.SleepChoice]
+    repository: Repository | None
 
 
 class Reader:
@@ -103,6 +105,7 @@ class Reader:
         self._at = request.query_params.get("at")
         self._problem = request.query_params.get("problem")
         self._done = request.query_params.get("done")
+        self._repositories: Mapping[str, Repository] = {}
         kind, before = request.query_params.get("kind"), request.query_params.get("before", "")
         self._only = history_view.Kind(kind) if kind in set(history_view.Kind) else None
         self._before = int(before) if before.isascii() and before.isdecimal() and len(before) < LONGEST_NUMBER else None
@@ -111,6 +114,7 @@ class Reader:
         found = await self.services.workspaces.page(
             self.caller, Filters(self.caller.name), after=BEGINNING, limit=MINE_AT_MOST
         )
+        await self._look_up(found)
         cards = self._with_swaps([await self._placed(w) for w in found])
         guest = await self.services.sharing.shared_with(self.caller, after=BEGINNING, limit=MINE_AT_MOST)
         trash = await self._trash()
@@ -118,6 +122,10 @@ class Reader:
         undo = next((card for card in trash if card.w.id == self._at and self._done == "deleted"), None)
         said = any(card.problem for card in (*cards, *shared, *trash))
         return Board(cards, shared, trash, undo, None if said else self.problem(), self.waits and not said)
+
+    async def _look_up(self, shown: Sequence[Workspace]) -> None:
+        """What their cards say of git repositories."""
+        self._repositories = await self.services.repositories.of(shown)
 
     async def _called(self, cards: Sequence[Card]) -> list[Card]:
         """Other people's by what they are called."""
@@ -173,6 +181,7 @@ class Reader:
             changes=self._may(Action.WORKSPACE_CHANGE, w),
             problem=self.problem() if w.id == self._at else None,
             waits=self.waits and w.id == self._at,
+            fetch=presentation.fetch(self._repositories.get(w.id), w, self.locale),
         )
 
     @property
@@ -199,10 +208,14 @@ class Reader:
         key = f"refused_{self._problem.lower()}"
         return self.locale.say(key if self.locale.knows(key) else "refused_other")
 
-    def kinds(self) -> list[kinds_view.Kind]:
+    async def kinds(self) -> list[kinds_view.Kind]:
         """What can be made here first."""
-        services = self.services
-        return kinds_view.kinds(services.templates, services.settings.runtime, self.locale, self.caller)
+        services, caller = self.services, self.caller
+        admin = policy.allows(caller, Action.IDE_INSTALL)
+        installing = [i.installation for i in await services.ides.all(caller) if not i.installed] if admin else []
+        under_way = any(found and found.is_open for found in installing)
+        shares = services.settings.runtime
+        return kinds_view.kinds(services.templates, shares, self.locale, caller, installing=under_way)
 
     def new_name(self, taken: Sequence[Card]) -> str:
         """A proposal, so that the person need not think of one."""
@@ -214,6 +227,7 @@ class Reader:
     async def detail(self, id_: str) -> Detail:
         services, caller = self.services, self.caller
         w = await services.workspaces.get(caller, id_, Action.WORKSPACE_HISTORY)
+        await self._look_up([w])
         keep = services.settings.archives.restore_points
         may_change = self._may(Action.WORKSPACE_CHANGE, w)  # else neither shares nor restore points are theirs to see
         points = (
@@ -243,6 +257,7 @@ class Reader:
             size=None if w.disk_bytes is None else self.locale.size(w.disk_bytes),
             seen=await self._seen(w),
             sleeps_after=self._sleep_choices(w),
+            repository=self._repositories.get(w.id),
         )
 
     def _sleep_choices(self, w: Workspace) -> list[presentation.SleepChoice]:

@@ -34,7 +34,6 @@ from codehub.web.page_access import may
 from codehub.web.rendering import render
 from codehub.web.services import services_of
 from codehub.workspaces.admission import admitted
-from codehub.workspaces.service import NewWorkspace
 
 router = APIRouter(include_in_schema=False)
 LONGEST = 100
@@ -90,7 +89,8 @@ async def _asked(request: Request, caller: Principal, step: Step) -> dict[str, A
         case Step.WORKSPACE:
             reader = dashboard_view.Reader(request, caller)
             name = typed.get("name") or reader.new_name([])
-            return {"kinds": reader.kinds(), "chosen": typed.get("template"), "name": name[:LONGEST]}
+            git = dashboard.git_typed(request)
+            return {"kinds": await reader.kinds(), "chosen": typed.get("template"), "name": name[:LONGEST], "git": git}
         case Step.COURSE:
             reader_of_courses = learning_view.Reader(request, caller)
             return {"courses": await reader_of_courses.offered()}
@@ -110,13 +110,12 @@ async def make_workspace(
     if before := await sent.led_to(Step.WORKSPACE.path):
         return RedirectResponse(before, 303)
     try:
-        new = NewWorkspace(dashboard.name_of(form), form.get("template", ""))
+        new = dashboard.new_workspace(form)
         await spend_creation(request, caller, "workspace")
         admitted(await services.workspaces.create(caller, new))
     except CodeHubError as e:
         await sent.failed()
-        typed = {"name": form.get("name", "")[:LONGEST], "template": form.get("template", "")[:63]}
-        return back(Step.WORKSPACE.path, problem=dashboard.problem_of(e), **typed)
+        return back(Step.WORKSPACE.path, problem=dashboard.problem_of(e), **dashboard.typed(form))
     return await _onward(request, caller, Step.WORKSPACE, sent)
 
 

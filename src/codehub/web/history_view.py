@@ -37,14 +37,14 @@ KINDS: Mapping[Kind, frozenset[str]] = {
     Kind.STATES: frozenset({"provisioned", "restored", "started", "stopped", "archived", "deleted", "observed"}),
     Kind.TROUBLE: frozenset(
         {"operation_retried", "operation_given_up", "ide_ended", "ide_gone", "problem_found", "readable_again"}
-        | {"swap_expired", "recover_requested"}
+        | {"swap_expired", "recover_requested", "fetch_failed"}
     ),
     Kind.PEOPLE: frozenset({"shared", "unshared", "guest_deactivated", "entered", "downloaded"}),
 }
 NAMED_KINDS = frozenset().union(*KINDS.values())
 ASKED = frozenset(CODES) - NAMED_KINDS - {OperationBegun.code}
 # Lines whose `to_state` is a phase that was seen; of a request it is what was asked for.
-SEEN = KINDS[Kind.STATES] | (KINDS[Kind.TROUBLE] - {"operation_retried", "swap_expired"}) | {"created"}
+SEEN = KINDS[Kind.STATES] | (KINDS[Kind.TROUBLE] - {"operation_retried", "swap_expired", "fetch_failed"}) | {"created"}
 
 
 def codes_of(kind: Kind | None) -> frozenset[str] | None:

@@ -4,7 +4,7 @@ One that is not installed says what to do about it, and to those who can.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codehub.i18n.locales import Locale
 from codehub.invocation import command
@@ -33,15 +33,22 @@ class Kind:
     files: str  # what a new home begins with; may be empty
     missing: str  # why it cannot be made here, and who can change that; empty: it can
     command: str | None  # that changes it
+    installs: bool = False  # the reader can have it installed by a button
+    installing: bool = False  # it is being installed
 
     @property
     def available(self) -> bool:
         return not self.missing
 
 
-def kinds(templates: Templates, shares: ShareConfig, locale: Locale, caller: Principal) -> list[Kind]:
-    """What can be made here first."""
+def kinds(
+    templates: Templates, shares: ShareConfig, locale: Locale, caller: Principal, *, installing: bool = False
+) -> list[Kind]:
+    """What can be made here first. `installing`: what can be installed is being installed."""
     found = [_kind(template, templates, shares, locale, caller) for template in templates.all()]
+    if installing:
+        said = locale.say("kind_installing")
+        found = [replace(k, missing=said, command=None, installing=True) if k.installs else k for k in found]
     return sorted(
         found, key=lambda k: (not k.available, FIRST.index(k.name) if k.name in FIRST else len(FIRST), k.title)
     )
@@ -49,8 +56,9 @@ def kinds(templates: Templates, shares: ShareConfig, locale: Locale, caller: Pri
 
 def _kind(template: Template, templates: Templates, shares: ShareConfig, locale: Locale, caller: Principal) -> Kind:
     missing, how = "", None
+    installs = policy.allows(caller, Action.IDE_INSTALL)
     if templates.unavailable(template.name) is not None:
-        missing, how = _missing(template, locale, installs=policy.allows(caller, Action.USER_LIST))
+        missing, how = _missing(template, locale, installs=installs)
     return Kind(
         template.name,
         template.title_in(locale.language),
@@ -60,6 +68,7 @@ def _kind(template: Template, templates: Templates, shares: ShareConfig, locale:
         begins_with([file.path for file in template.starter_files], locale),
         missing,
         how,
+        installs=how is not None,
     )
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from codehub.i18n.locales import Locale
 from codehub.workspaces import rules
-from codehub.workspaces.model import Desired, Operation, Phase, Reason, Workspace
+from codehub.workspaces.model import Desired, FetchStatus, Operation, Phase, Reason, Repository, Workspace
 
 RISING = {Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING}
 FALLING = {Operation.STOPPING, Operation.ARCHIVING}
@@ -116,6 +116,33 @@ def next_line(w: Workspace, locale: Locale, now: datetime, sleeps_at: datetime |
     if sleeps_at is None:
         return None
     return locale.say("next_sleeps", at=locale.time(sleeps_at, now), since=locale.time(w.idle_since, now))
+
+
+# --- the git repository that it begins with -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fetch:
+    text: str
+    said: str  # git's own words
+    failed: bool = False
+    moving: bool = False
+
+
+def fetch(repository: Repository | None, w: Workspace, locale: Locale) -> Fetch | None:
+    """None: there is none, or it is there."""
+    if repository is None or w.deleted_at or repository.status is FetchStatus.DONE:
+        return None
+    where = {"url": repository.url, "folder": repository.folder}
+    why = locale.say(f"fetch_{repository.cause}") if repository.cause else ""
+    if repository.status is FetchStatus.FAILED:
+        return Fetch(locale.say("fetch_failed", **where, why=why), repository.said or "", failed=True)
+    if repository.status is FetchStatus.RUNNING:
+        return Fetch(locale.say("fetch_now", **where), "", moving=True)
+    if w.phase is not Phase.RUNNING:
+        return Fetch(locale.say("fetch_later", **where), "")
+    text = locale.say("fetch_again_soon", **where, why=why) if why else locale.say("fetch_now", **where)
+    return Fetch(text, "", moving=True)
 
 
 # --- what went wrong ------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from codehub.gate.passes import Passes
 from codehub.http import lasting
 from codehub.http.access import Authenticator
 from codehub.http.streams import Streams
+from codehub.ides.service import Ides
 from codehub.monitoring.service import Monitoring
 from codehub.openid.service import OpenId
 from codehub.passkeys.service import Passkeys
@@ -57,6 +58,7 @@ from codehub.waiting_room.service import WaitingRoom
 from codehub.waiting_room.stream import WaitingStreams
 from codehub.workspaces.bulk import BulkActions
 from codehub.workspaces.finding import AllWorkspaces
+from codehub.workspaces.repositories import Repositories
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -89,8 +91,10 @@ class Services:
     audit: AuditLog
     monitoring: Monitoring
     templates: Templates
+    ides: Ides
     runtime: Runtime
     workspaces: Workspaces
+    repositories: Repositories
     all_workspaces: AllWorkspaces
     bulk: BulkActions
     previews: Previews
@@ -140,8 +144,10 @@ class Services:
             AuditLog: self.audit,
             Monitoring: self.monitoring,
             Templates: self.templates,
+            Ides: self.ides,
             Runtime: self.runtime,
             Workspaces: self.workspaces,
+            Repositories: self.repositories,
             Sharing: self.sharing,
             TtlPolicies: self.ttl_policies,
             Activity: self.activity,

@@ -1,4 +1,4 @@
-"""`/settings` and `/templates`, for admins to read: what is in force, where it came from, and what is broken."""
+"""`/settings` and `/templates`, for admins: what is in force, where it came from, what is broken, what to install."""
 
 import functools
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from codehub.i18n.locales import Locale
 from codehub.policy import rules as policy
@@ -15,6 +15,8 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.settings import Settings, meanings, overview
 from codehub.templates import files
+from codehub.web import ides_view
+from codehub.web.forms import Posted
 from codehub.web.page_access import may
 from codehub.web.rendering import locale_for, render
 from codehub.web.services import Services, services_of
@@ -96,7 +98,21 @@ async def show_templates(request: Request, caller: Annotated[Principal, may(Acti
     folder = services.settings.runtime.templates_dir
     found = await run_in_threadpool(files.look, folder, services.templates)
     rows = [_row(file, services, locale) for file in found]
-    return render(request, "template_files.html", caller=caller, rows=rows, folder=folder)
+    shown = [ides_view.shown(ide, locale, services.clock.now()) for ide in await services.ides.all(caller)]
+    return render(request, "template_files.html", caller=caller, rows=rows, folder=folder, ides=shown)
+
+
+@router.post("/templates/install")
+async def install(request: Request, caller: Annotated[Principal, may(Action.IDE_INSTALL)], form: Posted) -> Response:
+    """By the coordinator; the page shows how far it is."""
+    await services_of(request).ides.install(caller, form.get("ide", ""))
+    return RedirectResponse("/templates#ide", 303)
+
+
+@router.post("/templates/cancel")
+async def cancel(request: Request, caller: Annotated[Principal, may(Action.IDE_INSTALL)], form: Posted) -> Response:
+    await services_of(request).ides.cancel(caller, form.get("ide", ""))
+    return RedirectResponse("/templates#ide", 303)
 
 
 def _row(file: files.File, services: Services, locale: Locale) -> Row:

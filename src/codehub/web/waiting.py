@@ -139,7 +139,13 @@ async def _start(request: Request, caller: Principal, want: Want, place: Reserva
     if want.session:
         return (await services.practice.open(caller, want.run, int(want.fence))).workspace.id
     if want.template:
-        new = NewWorkspace(want.name, want.template, reservation_token=token)
+        new = NewWorkspace(
+            want.name,
+            want.template,
+            reservation_token=token,
+            git_url=want.git_url or None,
+            git_branch=want.git_branch or None,
+        )
         return admitted(await services.workspaces.create(caller, new)).id
     return ""
 

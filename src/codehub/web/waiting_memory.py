@@ -18,6 +18,7 @@ from codehub.waiting_room.errors import TokenExpiredError
 from codehub.waiting_room.model import LAB
 from codehub.waiting_room.tokens import EVENT_ID
 from codehub.web.services import services_of
+from codehub.workspaces import git_rules
 
 KEPT_SECONDS = 86400
 SESSIONS = "/sessions"  # where people wait for a place in the lab while they learn
@@ -37,6 +38,8 @@ class Want:
     fence: str = ""
     template: str = ""
     name: str = ""
+    git_url: str = ""
+    git_branch: str = ""
 
     @classmethod
     def of(cls, sent: Mapping[str, str]) -> "Want":
@@ -44,11 +47,19 @@ class Want:
         given = {f.name: sent.get(f.name, "")[:LONGEST] for f in fields(cls)}
         labels = {name: value if ids.is_label(value) else "" for name, value in given.items() if name in LABELS}
         fence = given["fence"] if NUMBER.fullmatch(given["fence"]) else "0"
-        return cls(**{**given, **labels, "fence": fence if labels["run"] else ""})
+        return cls(**{**given, **labels, **_git(sent), "fence": fence if labels["run"] else ""})
 
     @property
     def parts(self) -> dict[str, str]:
         return {name: value for name, value in asdict(self).items() if value}
+
+
+def _git(sent: Mapping[str, str]) -> dict[str, str]:
+    """A part of an address would be another address."""
+    url, branch = sent.get("git_url", ""), sent.get("git_branch", "")
+    if git_rules.complaint(url):
+        return {"git_url": "", "git_branch": ""}
+    return {"git_url": url, "git_branch": "" if git_rules.branch_complaint(branch) else branch}
 
 
 @dataclass(frozen=True)

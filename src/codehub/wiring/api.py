@@ -23,6 +23,7 @@ from codehub.events.publisher import Publisher
 from codehub.gate import origins
 from codehub.gate.access import Access
 from codehub.gate.passes import Passes
+from codehub.ides.service import Ides
 from codehub.invocation import command
 from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
@@ -39,6 +40,7 @@ from codehub.wiring import learning, people, waiting_room
 from codehub.workspaces import changes
 from codehub.workspaces.bulk import BulkActions
 from codehub.workspaces.finding import AllWorkspaces
+from codehub.workspaces.repositories import Repositories
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -86,6 +88,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             **_for_admins(database, clock, ttl_policies),
             backups=Backups(database, clock, DataDir(storage.data_dir).backups),
             templates=templates,
+            ides=Ides(database, clock, templates),
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
             workspaces=workspaces,
@@ -93,6 +96,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             origins=where,
             passes=passes,
             access=Access(*entering, isolated=where.isolated, session_seconds=auth.session_seconds),
+            repositories=Repositories(database, clock),
             sharing=Sharing(database, clock, settings.limits, workspaces, school.people, isolated=where.isolated),
             ttl_policies=ttl_policies,
             activity=Activity(database, client, ttl_policies, workspaces),

@@ -19,6 +19,8 @@ from codehub.coordinator.leader import Lease
 from codehub.db import Database
 from codehub.db.redis import open_redis
 from codehub.embedded.datadir import DataDir
+from codehub.ides import loop as ides
+from codehub.ides.loop import InstallLoop
 from codehub.monitoring import machine
 from codehub.monitoring.model import Readings
 from codehub.monitoring.sampler import Sampler
@@ -51,9 +53,10 @@ from codehub.waiting_room.lab import Lab
 from codehub.waiting_room.line import Line
 from codehub.waiting_room.pump import Pump
 from codehub.waiting_room.tokens import Tokens
-from codehub.workspaces import bulk, swaps
+from codehub.workspaces import bulk, fetch_loop, swaps
 from codehub.workspaces.bulk import BulkLoop
 from codehub.workspaces.download_server import Downloads
+from codehub.workspaces.fetch_loop import FetchLoop
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.swaps import Swaps
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -96,6 +99,7 @@ class Coordinator:
         controller = self._controller(lease, reader, holds)
         config = self._settings.coordinator
         practice, backups = self._practice(lease), self._backups(lease)
+        fetching, installing = self._fetching(lease), self._installing(lease)
         finder = gc.Finder(lease.database, self._runtime, self._objects, self._settings.archives)
         loops = [
             Loop("controller", controller.tick, period=config.idle_interval, longest_pause=15.0),
@@ -107,6 +111,8 @@ class Coordinator:
             preview.PreviewLoop(lease, finder, self._clock).loop(),
             sweeper.loop(lease, self._clock, self._settings.sessions),
             practice.loop(),
+            fetching.loop(),
+            installing.loop(),
             self._pump(lease).loop(),
             Swaps(lease, self._clock).loop(),
             Sampler(lease, self._clock, self._readings).loop(),
@@ -128,6 +134,8 @@ class Coordinator:
             await controller.close()
             await practice.close()
             await backups.close()
+            await fetching.close()
+            await installing.close()
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
@@ -143,6 +151,13 @@ class Coordinator:
         return PracticeLoop(
             lease, self._runtime, self._templates, self._clock, settings.practice, settings.runtime, self.practice
         )
+
+    def _fetching(self, lease: Lease) -> FetchLoop:
+        return FetchLoop(lease, self._runtime, self._templates, self._clock, self._settings.runtime, self.wake)
+
+    def _installing(self, lease: Lease) -> InstallLoop:
+        settings = self._settings
+        return InstallLoop(lease, self._clock, settings.storage.data_dir, settings.runtime.uid_base, self.wake)
 
     def _bulk(self, lease: Lease) -> BulkLoop:
         return BulkLoop(lease, self._workspaces(lease), self._clock)
@@ -200,6 +215,8 @@ class Coordinator:
             self._driver.nudge("trash")
             self._driver.nudge(swaps.NAME)
             self._driver.nudge(bulk.NAME)
+            self._driver.nudge(ides.NAME)
+            self._driver.nudge(fetch_loop.NAME)  # what was to run may run now
             self._driver.nudge(preview.NAME)
             self._driver.nudge(maker.NAME)
             self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place

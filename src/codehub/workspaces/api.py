@@ -24,9 +24,10 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.runtimes.base import Runtime
 from codehub.settings import Settings
-from codehub.workspaces import history, rules
+from codehub.workspaces import git_rules, history, rules
 from codehub.workspaces.admission import admitted
-from codehub.workspaces.model import Desired, HistoryEntry, Phase, Workspace
+from codehub.workspaces.model import Desired, FetchCause, FetchStatus, HistoryEntry, Phase, Workspace
+from codehub.workspaces.repositories import Repositories
 from codehub.workspaces.service import ACTIONS, UNSET, Details, Filters, NewWorkspace, Workspaces
 from codehub.workspaces.sharing import Sharing
 from codehub.workspaces.ttl_policy import TtlPolicies
@@ -66,6 +67,19 @@ class WorkspaceIn(web_fields.Body):
     standby_ttl_seconds: Ttl | None = None
     archive_ttl_seconds: Ttl | None = None
     reservation_token: ReservationToken | None = None
+    git_url: str | None = Field(
+        default=None,
+        max_length=10 * git_rules.LONGEST_ADDRESS,  # what is longer than it may be is told so in words
+        examples=["https://example.org/team/project.git"],
+        description="A git repository that is cloned into its home once it runs: `https://` only, without a name or a "
+        "password in it.",
+    )
+    git_branch: str | None = Field(
+        default=None,
+        max_length=10 * git_rules.LONGEST_BRANCH,
+        examples=["main"],
+        description="A branch or a tag of it; unset: the one that the repository names.",
+    )
 
 
 OF_A_START = {"desired_state", "reservation_token", "instead_of"}
@@ -94,7 +108,21 @@ class RecoverIn(web_fields.Body):
     accept_loss: bool = Field(default=False, strict=True, description="Go on from the newest archive, or empty.")
 
 
+class RepositoryOut(BaseModel):
+    url: str
+    branch: str | None
+    folder: str = Field(description="Where it is, below the home.")
+    status: FetchStatus = Field(description="`WAITING` for the workspace to run, or for another try.")
+    attempts: int
+    cause: FetchCause | None = Field(description="Why it was not fetched, or not yet.")
+    said: str | None = Field(description="The last line that git said about that.")
+    asked_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
 class WorkspaceDetail(WorkspaceOut):
+    repository: RepositoryOut | None = Field(description="The git repository that it begins with.")
     start_position: int | None = Field(description="How many start before this one; null when it does not wait.")
 
 
@@ -126,7 +154,10 @@ def _service(request: Request) -> Workspaces:
 
 async def detail(request: Request, w: Workspace) -> WorkspaceDetail:
     position = await _service(request).start_position(w)
-    return WorkspaceDetail(**_shown(request)(w).model_dump(), start_position=position)
+    found = (await provide.get(request, Repositories).of([w])).get(w.id)
+    repository = RepositoryOut(**{name: getattr(found, name) for name in RepositoryOut.model_fields}) if found else None
+    shown = _shown(request)(w).model_dump()
+    return WorkspaceDetail(**shown, start_position=position, repository=repository)
 
 
 def _shown(request: Request) -> Callable[[Workspace], WorkspaceOut]:
@@ -253,6 +284,16 @@ async def recover_workspace(
     """Clear an error; what is observed next decides the rest."""
     accept = how.accept_loss if how else False
     return await detail(request, admitted(await _service(request).recover(caller, id, accept_loss=accept)))
+
+
+@router.post("/workspaces/{id}/fetch", status_code=202, responses=documented(404, 409))
+async def fetch_repository(
+    request: Request,
+    caller: Annotated[Principal, may(Action.WORKSPACE_FETCH)],
+    id: Id,  # noqa: A002
+) -> WorkspaceDetail:
+    """Clone the git repository that it was made with once more. What is in the home is not touched."""
+    return await detail(request, await provide.get(request, Repositories).fetch_again(caller, id))
 
 
 @router.get("/workspaces/{id}/history", responses=documented(404))

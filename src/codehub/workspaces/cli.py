@@ -43,13 +43,19 @@ def create(
     template: Annotated[str, typer.Option(help="See `codehub workspace templates`.")] = "jupyterlab",
     start: Annotated[bool, typer.Option("--start/--no-start", help="Start it at once.")] = True,
     wait: WAIT = True,
+    git: Annotated[str | None, typer.Option(help="A repository it begins with: https://…", metavar="URL")] = None,
+    branch: Annotated[str | None, typer.Option(help="A branch or tag of that.")] = None,
 ) -> None:
     """Create a workspace for a user."""
     desired = "RUNNING" if start else "STANDBY"
     with connected(running=True) as api:
-        w = api.post("workspaces", name=name, owner=owner, template=template, desired_state=desired)
+        asked = {"name": name, "owner": owner, "template": template, "desired_state": desired}
+        w = api.post(
+            "workspaces", **asked, **({"git_url": git} if git else {}), **({"git_branch": branch} if branch else {})
+        )
         w = _until(api, w, {desired}) if wait else w
-        output.say(f"Created {called(w)} for {w['owner']}: {_url(api, w)}", {**w, "url": _url(api, w)})
+        w = _until_fetched(api, w) if wait and start and git else w
+        output.say(f"Created {called(w)} for {w['owner']}: {_url(api, w)}{_fetched(w)}", {**w, "url": _url(api, w)})
 
 
 @app.command("templates")
@@ -125,6 +131,15 @@ def rename(which: WHICH, name: Annotated[str, typer.Argument(help="The new name.
         before = find(api, which)
         w = api.patch("workspaces", before["id"], name=name)
     output.say(f"{called(before)} is called {w['name']} now.", w)
+
+
+@app.command("fetch")
+def fetch(which: WHICH, wait: WAIT = True) -> None:
+    """Clone its git repository once more, after a failure. What is in its home is not touched."""
+    with connected(running=True) as api:
+        w = api.post("workspaces", find(api, which)["id"], "fetch")
+        w = _until_fetched(api, w) if wait and w["phase"] == "RUNNING" else w
+    output.say(f"{called(w)}{_fetched(w)}", w)
 
 
 @app.command("history")
@@ -233,6 +248,33 @@ def until(api: Api, w: Found, reached: Callable[[Found], bool]) -> Found:
         output.note("")
     raise CodeHubError(
         f"{called(w)} is still {_state(w)}: `{command('workspace history')} {w['id']}` says what happened"
+    )
+
+
+def _until_fetched(api: Api, w: Found) -> Found:
+    clock = SystemClock()
+    deadline = clock.monotonic() + PATIENCE_SECONDS
+    while w["repository"]["status"] in {"WAITING", "RUNNING"} and clock.monotonic() < deadline:
+        output.note(f"fetching {w['repository']['url']}")
+        clock.pause(POLL_SECONDS)
+        w = api.get("workspaces", w["id"])
+    output.note("")
+    return w
+
+
+def _fetched(w: Found) -> str:
+    """What became of its repository, to go on with after the rest of a line."""
+    r = w["repository"]
+    if r is None:
+        return ""
+    if r["status"] == "DONE":
+        return f"\n{r['url']} is in ~/{r['folder']}."
+    if r["status"] != "FAILED":
+        return f"\n{r['url']} is fetched once it runs."
+    said = f" ({r['said']})" if r["said"] else ""
+    why = f"{r['cause'].replace('_', ' ')}{said}"
+    return (
+        f"\n{r['url']} was not fetched: {why}. It works without; `{command('workspace fetch')} {w['id']}` tries again."
     )
 
 

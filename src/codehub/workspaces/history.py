@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, ClassVar
 
-from codehub.workspaces.model import Desired, DesiredBy, Operation, Reason, Work
+from codehub.workspaces.model import Desired, DesiredBy, FetchCause, Operation, Reason, Work
 
 CODES: dict[str, type["Record"]] = {}
 
@@ -160,6 +160,14 @@ class SwapExpired(Record, code="swap_expired", event="swap over"):
     other: str
 
 
+@dataclass(frozen=True)
+class FetchRequested(Record, code="fetch_requested", event="fetch"):
+    """A git repository is to be cloned into it."""
+
+    url: str
+    branch: str | None
+
+
 # --- by timers ------------------------------------------------------------------------------------------------------
 
 
@@ -303,6 +311,21 @@ class ReadableAgain(Record, code="readable_again", event="readable again"):
 @dataclass(frozen=True)
 class FoundSo(Record, code="observed", event="observed"):
     """Outside of any operation."""
+
+
+@dataclass(frozen=True)
+class Fetched(Record, code="fetched", event="fetched"):
+    url: str
+    folder: str
+
+
+@dataclass(frozen=True)
+class FetchFailed(Record, code="fetch_failed", event="fetch failed"):
+    """It runs all the same."""
+
+    url: str
+    cause: FetchCause
+    message: str  # git's own words
 
 
 # --- by retention ---------------------------------------------------------------------------------------------------

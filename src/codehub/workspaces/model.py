@@ -194,3 +194,49 @@ class RestorePoint:
     size: int  # as it is stored
     content_bytes: int  # of all files together
     files: int
+
+
+class FetchStatus(StrEnum):
+    """Of the git repository that a workspace begins with."""
+
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    DONE = "DONE"
+    FAILED = "FAILED"
+
+
+class FetchCause(StrEnum):
+    """Why it was not fetched."""
+
+    NO_GIT = "no_git"
+    NO_NETWORK = "no_network"
+    TAKEN = "taken"  # there is something of that name in the home
+    LOGIN = "login"  # the server asks for one
+    NOT_FOUND = "not_found"
+    BRANCH = "branch"
+    TIME = "time"
+    FULL = "full"
+    GIT = "git"  # for another reason, in git's own words
+    INTERRUPTED = "interrupted"  # by the end of the workspace, or of the process that ran it
+
+
+@dataclass(frozen=True)
+class Repository:
+    """As it was asked for, and what became of it."""
+
+    workspace_id: str
+    fetch_id: str
+    url: str
+    branch: str | None
+    folder: str  # below the home
+    status: FetchStatus
+    attempts: int
+    cause: FetchCause | None
+    said: str | None
+    asked_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in {FetchStatus.WAITING, FetchStatus.RUNNING}

@@ -21,7 +21,7 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Decision, Kind, Principal, Resource
 from codehub.settings import LimitsConfig
 from codehub.templates.loader import Templates
-from codehub.workspaces import admission, authorize, history, rules, store, swaps, visits
+from codehub.workspaces import admission, authorize, history, repositories, rules, store, swaps, visits
 from codehub.workspaces.admission import Admitted, Line, Refused
 from codehub.workspaces.errors import (
     DataLostError,
@@ -67,6 +67,8 @@ class NewWorkspace:
     archive_ttl_seconds: int | None = None
     owner: str | None = None  # None: of who asks
     reservation_token: str | None = None  # a place that the owner has in the waiting room
+    git_url: str | None = None  # of a repository that it begins with
+    git_branch: str | None = None  # None: the repository's own
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,7 @@ class Workspaces:
         decision = policy_rules.require(caller, Action.WORKSPACE_CREATE_FOR if for_other else Action.WORKSPACE_CREATE)
         self._templates.require(new.template)
         _check_name(new.name)
+        repositories.check(new.git_url, new.git_branch)
         self._check_standby(caller, new.standby_ttl_seconds)
         id_, now, owner = ids.new(), self._clock.now(), new.owner or caller.name
         by = authorize.desired_by(caller, decision)
@@ -243,6 +246,8 @@ class Workspaces:
         await self._redeem(c, uses, id_)
         created = history.Created(new.desired_state)
         await store.note(c, id_, now, Change(caller.name, created, to_state=made.phase))
+        if new.git_url:
+            await repositories.add(c, id_, new.git_url, new.git_branch, caller.name, now)
         await c.execute(sql.wake_controller)
         return made
 

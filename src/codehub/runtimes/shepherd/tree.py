@@ -26,6 +26,8 @@ def _children_of_thread(pid: int, thread: str) -> list[int]:
         if int(thread) == pid:
             raise
         return []  # a thread that has ended
+    except ProcessLookupError:
+        return []  # one that ended while it was read: of the other threads it is not known yet
 
 
 def ide_of(first: int) -> int | None:

@@ -10,7 +10,7 @@ const TOGETHER = 120; // ms: several news in a row make one look
 const ALL_USERS = 2_000; // the same for an admin who watches all users' workspaces
 const ANSWER_WITHIN = 20_000;
 const ELSEWHERE = [1_500, 6_000, 15_000]; // ms after a form opened another tab: what it did there is seen here
-const ONCE = ["at", "problem", "done", "who", "name", "display_name", "title", "valid", "max_uses", "capacity", "id", "course_id", "starts_on", "template", "since", "waking"]; // what an address says only once
+const ONCE = ["at", "problem", "done", "who", "name", "display_name", "title", "valid", "max_uses", "capacity", "id", "course_id", "starts_on", "template", "git_url", "git_branch", "since", "waking"]; // what an address says only once
 
 let address = location.href; // the page that is looked at, with what its last form had to say
 let stream = null;

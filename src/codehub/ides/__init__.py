@@ -1,0 +1,1 @@
+"""IDEs that do not come with the package: an admin asks for one on a page, the coordinator installs it."""
