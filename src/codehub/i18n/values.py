@@ -42,7 +42,7 @@ def _shown(locale: Locale, name: str, value: Any, now: datetime | None) -> str:
     """What was kept may be another version's: it is shown as it is, and breaks no page."""
     try:
         return _known(locale, name, value, now)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, KeyError, OverflowError):
         return str(value)[:LONGEST]
 
 
