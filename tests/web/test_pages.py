@@ -115,6 +115,7 @@ def _put_together() -> set[str]:
         *(key for key in texts.TEXTS["en"] if key.startswith("courses_sessions")),
         *(f"first_{step.key}{part}" for step in FirstStep for part in ("", "_short", "_body", "_done")),
         "first_end",
+        "ide_failed",
         *(key for key in texts.TEXTS["en"] if key.startswith(("all_phase_", "all_sort_", "bulk_", "history_kind_"))),
         *(key for key in texts.TEXTS["en"] if key.startswith(("settings_", "storage_"))),
         *(f"ide_{state}{part}" for state in ides_view.STATES for part in ("", "_body")),
