@@ -14,13 +14,10 @@ from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab
 from tests.ides import small_packages
 from tests.places import a_place
 from tests.platform import Platform, codehub, running
-from tests.workspaces.git_server import CAN_SERVE, GitServer, git_server
+from tests.workspaces.git_server import GitServer, git_server
 from tests.workspaces.ides import PROGRAMS, write_templates
 
-pytestmark = [
-    IN_ONE_LOOP,
-    pytest.mark.skipif(not (CAN_SERVE and all(map(shutil.which, ("g++", "make")))), reason="needs git, openssl, g++"),
-]
+pytestmark = IN_ONE_LOOP
 expect.set_options(timeout=WAIT_MS)
 PICTURES = os.environ.get("CODEHUB_TEST_PICTURES")
 

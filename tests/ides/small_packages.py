@@ -5,8 +5,10 @@ What it does and as whom is written into a folder, `control`, in which a test ca
 
 import os
 import pathlib
+import shutil
 import zipfile
 
+CAN_BUILD = all(map(shutil.which, ("g++", "make")))
 NODE = r"""#!/bin/sh
 control=$npm_config_small
 case $1 in *entry.js) echo 4.139.1; exit ;; esac

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import pathlib
-import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -21,7 +20,6 @@ from tests.ides import small_packages
 from tests.ides.house import VSCODE, House, open_house
 from tests.places import a_place
 
-needs_tools = pytest.mark.skipif(not all(map(shutil.which, ("g++", "make"))), reason="needs g++ and make")
 AS_ROOT = os.geteuid() == 0
 
 
@@ -35,7 +33,6 @@ async def house(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         assert [pid for pid in opened.processes() if pid != os.getpid()] == []
 
 
-@needs_tools
 async def test_it_is_installed_whole_and_offered_without_a_restart(house: House) -> None:
     templates = Templates.load(None, house.data_dir)
     assert templates.unavailable(VSCODE)
@@ -51,7 +48,6 @@ async def test_it_is_installed_whole_and_offered_without_a_restart(house: House)
     assert left == [".lock", "code-server", "install.log"]
 
 
-@needs_tools
 async def test_what_is_other_peoples_code_runs_as_a_user_who_has_nothing_and_finds_no_secret(house: House) -> None:
     await house.ask()
     await house.settle()
@@ -79,7 +75,6 @@ async def test_a_missing_compiler_is_told_before_anything_is_fetched(
     assert house.ran() == []
 
 
-@needs_tools
 async def test_a_step_that_fails_is_told_in_its_tools_words_and_the_next_try_goes_on_from_there(house: House) -> None:
     (house.control / "break-rebuild").touch()
     await house.ask()
@@ -97,7 +92,6 @@ async def test_a_step_that_fails_is_told_in_its_tools_words_and_the_next_try_goe
     assert [verb for verb, _, _ in house.ran()] == ["rebuild", "run"]
 
 
-@needs_tools
 async def test_an_admin_ends_it_with_all_its_processes(house: House) -> None:
     house.hold("rebuild")
     await house.ask()
@@ -125,7 +119,6 @@ async def test_what_has_not_begun_ends_at_once_and_what_is_over_stays(house: Hou
     assert again == ended
 
 
-@needs_tools
 async def test_a_restart_in_the_middle_goes_on_where_it_was(house: House) -> None:
     house.hold("rebuild")
     await house.ask()
@@ -141,7 +134,6 @@ async def test_a_restart_in_the_middle_goes_on_where_it_was(house: House) -> Non
     assert [verb for verb, _, _ in house.ran()].count("install") == 3  # each of them once
 
 
-@needs_tools
 async def test_a_leader_that_is_killed_takes_its_processes_along_and_the_next_one_goes_on(
     house: House, database_url: str
 ) -> None:
@@ -160,7 +152,6 @@ async def test_a_leader_that_is_killed_takes_its_processes_along_and_the_next_on
     assert (await house.settle()).status is Status.DONE
 
 
-@needs_tools
 async def test_it_is_given_up_after_so_many_interruptions(house: House) -> None:
     house.hold("install")
     await house.ask()

@@ -28,6 +28,7 @@ REQUESTS: dict[Action, list[tuple[str, str, object]]] = {
     Action.WORKSPACE_POINTS: [("GET", "/restore-points", None)],
     Action.WORKSPACE_RESTORE: [("POST", "/restore", {"archive_key": KEY})],
     Action.WORKSPACE_RECOVER: [("POST", "/recover", {})],
+    Action.WORKSPACE_FETCH: [("POST", "/fetch", None)],
     Action.WORKSPACE_DOWNLOAD: [("HEAD", "/download", None)],
     Action.WORKSPACE_ARCHIVE: [("PATCH", "", {"desired_state": "ARCHIVED"})],
     Action.WORKSPACE_DELETE: [("DELETE", "", None), ("POST", "/undelete", None)],
@@ -45,7 +46,8 @@ async def add_people(site: Site) -> None:
 async def new_workspace(site: Site) -> str:
     """Mina's, asleep, archived once, and shared with jun."""
     services = site.services
-    made = admitted(await services.workspaces.create(MINA, NewWorkspace("Week 3", "terminal", Desired.ARCHIVED)))
+    new = NewWorkspace("Week 3", "terminal", Desired.ARCHIVED, git_url="https://example.org/x.git")
+    made = admitted(await services.workspaces.create(MINA, new))
     async with services.database.transaction() as c:
         await c.execute(
             "UPDATE workspaces SET observed_status = 'STANDBY', desired_state = 'STANDBY', archive_key = $2 "

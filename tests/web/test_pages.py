@@ -118,6 +118,7 @@ def _put_together() -> set[str]:
         *(key for key in texts.TEXTS["en"] if key.startswith("courses_sessions")),
         *(f"first_{step.key}{part}" for step in FirstStep for part in ("", "_short", "_body", "_done")),
         "first_end",
+        "ide_failed",
         *(key for key in texts.TEXTS["en"] if key.startswith(("all_phase_", "all_sort_", "bulk_", "history_kind_"))),
         *(key for key in texts.TEXTS["en"] if key.startswith(("settings_", "storage_"))),
         *(f"audit_did_{code.replace('.', '_')}" for code in Code),

@@ -18,9 +18,8 @@ from tests.contracts.harness import until
 from tests.places import a_place
 from tests.virtual_time import ManualClock
 from tests.workspaces.fetch_house import House, open_house
-from tests.workspaces.git_server import CAN_SERVE, GitServer, git_server
+from tests.workspaces.git_server import GitServer, git_server
 
-pytestmark = pytest.mark.skipif(not CAN_SERVE, reason="needs git and openssl")
 LEFT_ASIDE = "ls -A | grep -c codehub-fetch || true"
 
 

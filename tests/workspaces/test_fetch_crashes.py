@@ -12,9 +12,7 @@ from codehub.db import Database
 from tests.contracts.harness import KINDS, until
 from tests.places import a_place
 from tests.workspaces.fetch_house import House, open_house
-from tests.workspaces.git_server import CAN_SERVE, GitServer, git_server
-
-pytestmark = pytest.mark.skipif(not CAN_SERVE, reason="needs git and openssl")
+from tests.workspaces.git_server import GitServer, git_server
 
 
 @pytest.fixture

@@ -85,10 +85,10 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             open_streams=open_streams,
             **vars(school),
             overview=Overview(database, school.classes, workspaces, waiting.room),
-            **_for_admins(database, clock, ttl_policies),
             backups=Backups(database, clock, DataDir(storage.data_dir).backups),
+            **_for_admins(database, clock, ttl_policies, templates),
+            repositories=Repositories(database, clock),
             templates=templates,
-            ides=Ides(database, clock, templates),
             # Only for what needs no rights: showing logs.
             runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
             workspaces=workspaces,
@@ -96,7 +96,6 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             origins=where,
             passes=passes,
             access=Access(*entering, isolated=where.isolated, session_seconds=auth.session_seconds),
-            repositories=Repositories(database, clock),
             sharing=Sharing(database, clock, settings.limits, workspaces, school.people, isolated=where.isolated),
             ttl_policies=ttl_policies,
             activity=Activity(database, client, ttl_policies, workspaces),
@@ -122,8 +121,9 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         await database.close()
 
 
-def _for_admins(database: Database, clock: Clock, ttl_policies: TtlPolicies) -> dict[str, Any]:
+def _for_admins(database: Database, clock: Clock, ttl_policies: TtlPolicies, templates: Templates) -> dict[str, Any]:
     return {
+        "ides": Ides(database, clock, templates),
         "monitoring": Monitoring(database),
         "what_if": WhatIf(database, clock, ttl_policies),
         "audit": AuditLog(database),
