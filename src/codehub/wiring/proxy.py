@@ -65,6 +65,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             hosts=hosts.of_settings(settings),
             passes=signed,
             pass_cookie=passes.cookie_name(settings, isolated=where.isolated),
+            worker_cookie=passes.worker_cookie_name(settings),
             principals=principals,
             credentials=credentials,
             revocations=Revocations(database, clock),
