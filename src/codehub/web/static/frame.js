@@ -39,7 +39,7 @@ function showCover(cover) {
   (cover.querySelector("a") ?? document.querySelector(".brand")).focus();
 }
 
-/** A warning is seen above an IDE in full screen, too; it takes no key from it. */
+/** A warning is seen above an IDE in full screen, too; it takes no key from it, and its button is in the bar below. */
 function raise() {
   const note = noteOf();
   if (!note?.showPopover) return;
