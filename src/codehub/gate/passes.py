@@ -55,7 +55,7 @@ def cookie_name(settings: Settings, *, isolated: bool) -> str:
 
 
 def worker_cookie_name(settings: Settings) -> str:
-    """Browsers keep no partitioned cookie for the script of a service worker: this one is for it, and for nothing else."""
+    """For the script of a service worker, which browsers ask for without partitioned cookies; and for nothing else."""
     return "__Host-codehub-worker-pass" if settings.secure else "codehub-worker-pass"
 
 
