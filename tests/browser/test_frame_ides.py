@@ -65,7 +65,8 @@ async def found_in_terminal(ide: FrameLocator) -> None:
     await expect(ide.locator(".xterm-screen").first).to_be_visible()
 
 
-async def type_in_terminal_of_code_server(page: Page, ide: FrameLocator, line: str) -> None:
+async def make_in_code_server(page: Page, ide: FrameLocator, name: str, line: str) -> None:
+    """A file, by its terminal, opened in its editor."""
     await expect(ide.locator(".explorer-folders-view")).to_be_visible(timeout=OPENS_MS)
     screen = ide.locator(".terminal-wrapper.active .xterm-screen")
     for _ in range(10):  # keys pressed before its commands are loaded are lost
@@ -73,22 +74,21 @@ async def type_in_terminal_of_code_server(page: Page, ide: FrameLocator, line: s
         with contextlib.suppress(AssertionError):
             await expect(screen).to_be_visible(timeout=5_000)
             break
-    await screen.click()
-    await expect(ide.locator(".terminal-wrapper.active .xterm-rows")).to_contain_text("$")
-    await page.keyboard.type(f"{line}\n")
-
-
-async def open_in_code_server(page: Page, ide: FrameLocator, name: str) -> None:
-    """A file that was just made, in the editor."""
-    await ide.locator(".explorer-folders-view").get_by_text(name).dblclick()
+    file = ide.locator(".explorer-folders-view").get_by_text(name)
+    for _ in range(10):  # so are those before the shell is there
+        await screen.click()
+        await page.keyboard.type(f"{line}\n")
+        with contextlib.suppress(AssertionError):
+            await expect(file).to_be_visible(timeout=10_000)
+            break
+    await file.dblclick()
     await expect(ide.locator(".tab.active", has_text=name)).to_be_visible()
     await ide.locator(".monaco-editor .view-lines").first.click()
 
 
 async def type_in_code_server(page: Page, ide: FrameLocator) -> None:
     """And never save it."""
-    await type_in_terminal_of_code_server(page, ide, "touch note.py")
-    await open_in_code_server(page, ide, "note.py")
+    await make_in_code_server(page, ide, "note.py", "touch note.py")
     await page.keyboard.type(TYPED)
     await found_in_code_server(ide)
 
@@ -143,8 +143,7 @@ async def test_previews_and_clipboard_of_code_server_work_in_the_frame(lab: Lab)
         id_ = await lab.workspace("reader", "Previews", "code-server", "RUNNING")
         await page.goto(f"/open/{id_}")
         ide = page.frame_locator("#ide")
-        await type_in_terminal_of_code_server(page, ide, "echo '# A heading' > text.md")
-        await open_in_code_server(page, ide, "text.md")
+        await make_in_code_server(page, ide, "text.md", "echo '# A heading' > text.md")
         await page.keyboard.press("Control+a")
         await page.keyboard.press("Control+c")
         inside = page.frames[1]

@@ -13,6 +13,10 @@ pytestmark = IN_ONE_LOOP
 expect.set_options(timeout=WAIT_MS)
 ALLOWED = ["clipboard-read", "clipboard-write"]  # what the person was asked for, and said yes to
 STEPS = 40  # at most, of the Shift+Tab key, from anywhere in an IDE to the bar
+AUTOSAVE = """async () => {
+  const settings = `${location.pathname.split("/lab")[0]}/lab/api/settings/@jupyterlab/docmanager-extension:plugin`;
+  return (await (await fetch(settings)).json()).schema.properties.autosaveInterval.default;
+}"""
 FOCUSED = "document.activeElement.id || document.activeElement.className"
 
 
@@ -76,6 +80,9 @@ async def test_jupyterlab_has_keyboard_clipboard_and_downloads_as_in_a_tab_of_it
         await page.keyboard.press("Control+v")
         await expect(ide.locator(".jp-CodeCell .cm-content").first).to_have_text("# pasted")
         assert await inside.evaluate("document.featurePolicy.allowsFeature('keyboard-map')")  # other layouts than US
+        assert (
+            await inside.evaluate(AUTOSAVE) == 15
+        )  # seconds: what is typed into a cell counts as work when it is saved
         await page.keyboard.press("Escape")  # out of the cell, in which Tab means something else
         await out_by_keyboard(page)
         await ide.locator(".jp-DirListing-item", has_text="Untitled.ipynb").click(button="right")
