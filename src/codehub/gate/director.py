@@ -101,8 +101,7 @@ class WorkspaceDirector:
         origins: Origins,
         hosts: Hosts,
         passes: Passes,
-        pass_cookie: str,
-        worker_cookie: str,
+        pass_cookies: tuple[str, str],  # the name of the pass, and of that for scripts of service workers
         principals: Principals,
         credentials: Credentials,
         revocations: Revocations,
@@ -124,7 +123,7 @@ class WorkspaceDirector:
         self._hosts = hosts
         self._is_ours = lru_cache(maxsize=1024)(lambda host: hosts.accepts(host.decode("latin-1")))
         self._passes = passes
-        self._pass, self._worker_pass = _cookie(pass_cookie), _cookie(worker_cookie)
+        self._pass, self._worker_pass = map(_cookie, pass_cookies)
         self._principals = principals
         self._credentials = credentials
         self._revoked = revocations
