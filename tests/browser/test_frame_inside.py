@@ -104,9 +104,9 @@ async def test_who_leaves_unsaved_work_is_asked_and_who_wakes_a_workspace_is_not
         assert page.url.endswith(f"/open/{id_}")
         await page.keyboard.type("2")
         await lab.put_to_sleep(id_)
-        await page.evaluate("window.of_before = true")
+        await page.evaluate("document.body.dataset.before = true")
         await page.get_by_role("link", name="Wake").click()
-        await page.wait_for_function("!window.of_before && document.getElementById('ide')")
+        await expect(page.locator("body:not([data-before]) #ide")).to_be_attached()  # of the page that came after it
         await page.locator(".brand").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Hello, unsaved")
         assert asked == ["beforeunload"] * 2
