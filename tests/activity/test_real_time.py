@@ -100,7 +100,7 @@ async def a_desk(platform: Platform, template: str) -> AsyncIterator[tuple[Desk,
         await ProcessRuntime(platform.data_dir, RuntimeConfig(), None, SystemClock()).put(id_, home)
         login = await chromium.open(link)
         await login.click("form button")  # opening the link alone logs no one in
-        await login.until("location.pathname === '/'")
+        await login.until("['/', '/account/way-in', '/welcome/way-in'].includes(location.pathname)")
         desk.tab = await chromium.open(f"{platform.url}/w/{id_}/")
         await LOADED[template](desk.tab)
         try:
