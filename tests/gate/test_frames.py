@@ -119,6 +119,51 @@ async def test_a_ticket_for_our_frame_works_once_and_for_its_workspace(lab: Lab)
         assert "Set-Cookie" not in (await enter(browser, address, Referer=f"{lab.url}/")).headers
 
 
+WORKER = {"Service-Worker": "script", "Sec-Fetch-Dest": "serviceworker", "Sec-Fetch-Site": "same-origin"}
+
+
+async def worker_pass_of(lab: Lab, browser: aiohttp.ClientSession, w: Workspace) -> str:
+    """What a browser keeps for the script of a service worker in the frame."""
+    _, _, text = await open_page(lab, browser, w.id)
+    answer = await enter(browser, first_address(text) + "&worker=1", Referer=f"{lab.url}/")
+    assert answer.status == 200  # a page that asks the browser for a service worker, and goes on
+    assert f"frame-ancestors {lab.url};" in answer.headers["Content-Security-Policy"]
+    partitioned, kept = answer.headers.getall("Set-Cookie")
+    assert "Partitioned" in partitioned
+    assert re.fullmatch(r"codehub-worker-pass=\S+; Path=/; HttpOnly; SameSite=None; Secure; Max-Age=\d+", kept)
+    return kept.partition(";")[0]
+
+
+async def test_a_service_worker_in_the_frame_gets_its_script_and_nothing_else(lab: Lab) -> None:
+    """Browsers ask for it without the cookies of the frame, which are for pages inside of ours alone."""
+    w, other = await lab.running(), await lab.running()
+    async with lab.browser("admin") as browser, lab.browser() as bare:
+        cookie = await worker_pass_of(lab, browser, w)
+        script = f"{lab.origin(w.id)}/w/{w.id}/worker.js"
+
+        async def asked(url: str, method: str = "GET", **headers: str) -> int:
+            async with bare.request(method, url, headers={"Cookie": cookie, **WORKER, **headers}) as answer:
+                return answer.status
+
+        assert await asked(script) == 200
+        assert "Cookie" not in lab.ide.requests[-1]["headers"]
+        before = len(lab.ide.requests)
+        assert await asked(script, **{"Sec-Fetch-Dest": "empty"}) == 401
+        assert await asked(script, **{"Sec-Fetch-Site": "cross-site"}) == 401
+        assert await asked(script, "POST") == 401
+        assert await asked(script, Cookie=cookie.replace("worker-pass", "pass")) == 401
+        assert await asked(f"{lab.origin(other.id)}/w/{other.id}/worker.js") == 401
+        assert len(lab.ide.requests) == before
+
+
+async def test_only_an_ide_that_needs_a_service_worker_gets_a_pass_for_one(lab: Lab) -> None:
+    w, code = await lab.running(), await lab.running()
+    await lab.put(code, "RUNNING", desired_state="RUNNING", template="code-server")  # which need not be installed here
+    async with lab.browser("admin") as browser:
+        assert "worker=1" not in first_address((await open_page(lab, browser, w.id))[2])
+        assert "worker=1" in first_address((await open_page(lab, browser, code.id))[2])
+
+
 async def test_a_pass_of_a_tab_opens_no_frame(lab: Lab) -> None:
     """Browsers do not send it there; and if one did, another site's page would use it."""
     w = await lab.running()

@@ -124,7 +124,6 @@ def _put_together() -> set[str]:
         *(f"audit_did_{code.replace('.', '_')}" for code in Code),
         *(f"backups_failed_{failure}" for failure in Failure),
         *(f"ide_{state}{part}" for state in ides_view.STATES for part in ("", "_body")),
-        "ide_failed",
         *(f"ide_failed_{problem}{part}" for problem in Problem for part in ("", "_advice")),
         *(key for key in texts.TEXTS["en"] if key.startswith("ide_step_")),
         *(f"valid_{how}" for how in classes.VALIDITIES),

@@ -45,7 +45,9 @@ from codehub.workspaces.ttl_policy import TtlPolicies
 
 WORKSPACE = re.compile(rb"/w/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=[/?]|\Z)")
 OURS = (b"/_codehub/", b"/static/", b"/favicon.ico")  # the platform's, on workspaces' origins
-OUR_COOKIES = frozenset({b"codehub", b"__host-codehub", b"__host-codehub-pass", b"__host-codehub-state"})
+OUR_COOKIES = frozenset(
+    {b"codehub", b"__host-codehub", b"__host-codehub-pass", b"__host-codehub-worker-pass", b"__host-codehub-state"}
+)
 HYGIENE = headers.upstream_hygiene(OUR_COOKIES | {b"codehub_language"}, b"codehub-", {lab_files.HEADER.lower()})
 # A compressed message cannot be read from the side.
 COMPRESSION = frozenset({b"sec-websocket-extensions"})
@@ -107,7 +109,7 @@ class WorkspaceDirector:
         origins: Origins,
         hosts: Hosts,
         passes: Passes,
-        pass_cookie: str,
+        pass_cookies: tuple[str, str],  # the name of the pass, and of that for scripts of service workers
         principals: Principals,
         credentials: Credentials,
         revocations: Revocations,
@@ -130,7 +132,7 @@ class WorkspaceDirector:
         self._hosts = hosts
         self._is_ours = lru_cache(maxsize=1024)(lambda host: hosts.accepts(host.decode("latin-1")))
         self._passes = passes
-        self._pass = re.compile(rb"(?:^|;)[ \t]*" + pass_cookie.encode() + rb"=([^;, \t]*)")
+        self._pass, self._worker_pass = map(_cookie, pass_cookies)
         self._principals = principals
         self._credentials = credentials
         self._revoked = revocations
@@ -185,7 +187,7 @@ class WorkspaceDirector:
             return None
         if own is None and self._origins.isolated:
             return AccessRequest(id_, None, foreign=False)
-        login = self._pass_holder(id_, block)
+        login = self._pass_holder(id_, block) or self._worker_holder(id_, block, method)
         framed = login is not None and bool(login.frame)
         return AccessRequest(id_, login, foreign=_comes_from_elsewhere(block, method, framed=framed))
 
@@ -211,6 +213,20 @@ class WorkspaceDirector:
             found = self._passes.read(value.decode("latin-1"))
             if found and found.workspace_id == id_:
                 return self._renewed(Login(found.principal, found.session_id, found.expires, found.frame))
+        return None
+
+    def _worker_holder(self, id_: str, block: Block, method: bytes) -> Login | None:
+        """A browser asks for the script of a service worker in a frame without the frame's own cookies.
+
+        Only a browser can say that it does, and no page can make it say so of another request.
+        """
+        get = block.index.get
+        if method != b"GET" or (get(b"sec-fetch-dest"), get(b"sec-fetch-site")) != (b"serviceworker", b"same-origin"):
+            return None
+        for value in self._worker_pass.findall(get(b"cookie", b""))[:CANDIDATES]:
+            found = self._passes.read_for_worker(value.decode("latin-1"))
+            if found and found.workspace_id == id_:
+                return Login(found.principal, found.session_id, found.expires, found.frame)
         return None
 
     def _renewed(self, login: Login) -> Login:
@@ -457,6 +473,10 @@ class WorkspaceDirector:
         for key in keys:
             forwards = route.forwards.pop(key)
             self._engine.close_tunnels(forwards.of("").route, code, reason)
+
+
+def _cookie(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb"(?:^|;)[ \t]*" + name.encode() + rb"=([^;, \t]*)")
 
 
 async def _settled(decision: Routed) -> Forward | Answer:

@@ -54,6 +54,11 @@ def cookie_name(settings: Settings, *, isolated: bool) -> str:
     return "__Host-codehub-pass" if settings.secure and isolated else "codehub-pass"
 
 
+def worker_cookie_name(settings: Settings) -> str:
+    """For the script of a service worker, which browsers ask for without partitioned cookies; and for nothing else."""
+    return "__Host-codehub-worker-pass" if settings.secure else "codehub-worker-pass"
+
+
 def state_cookie_name(settings: Settings) -> str:
     return "__Host-codehub-state" if settings.secure else "codehub-state"
 
@@ -68,6 +73,7 @@ def state_of(nonce: str) -> str:
 class Passes:
     def __init__(self, secret_key: str) -> None:
         self._passes = Signer(secret_key, "workspace-pass")
+        self._worker_passes = Signer(secret_key, "worker-pass")
         self._tickets = Signer(secret_key, "workspace-ticket")
         self._told = Signer(secret_key, "shared-origin")
 
@@ -77,6 +83,13 @@ class Passes:
     def read(self, text: str) -> Pass | None:
         """None: not one of ours. Whether it is still good is for the rules to say."""
         return _read_pass((self._passes.verify(text) or "").split("."))
+
+    def write_for_worker(self, given: Pass) -> str:
+        """The same for the script of a service worker in a frame; it opens nothing else."""
+        return self._worker_passes.sign(_written(given))
+
+    def read_for_worker(self, text: str) -> Pass | None:
+        return _read_pass((self._worker_passes.verify(text) or "").split("."))
 
     def told(self, session_id: str) -> str:
         """For a browser whose person was told what it means that workspaces share the platform's origin."""

@@ -98,6 +98,7 @@ class Template:
     activity: ActivityMode | None = None  # None: as the platform says
     wake_on: WakeOn = WakeOn.NAVIGATION
     strip_prefix: bool = False
+    service_worker: bool = False  # its pages need one, which some browsers give to no page inside of another site's
     ready: str = "/"
     start_seconds: float = 120.0
     standby_ttl_seconds: int | None = None

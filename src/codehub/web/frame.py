@@ -78,4 +78,6 @@ async def _first_address(request: Request, caller: Principal, visit: Visit, next
     given = given._replace(frame=services.origins.frame(host_of(request)) or "")
     ticket = services.passes.ticket(given, IN_FRAME, services.clock.now().timestamp())
     origin = services.origins.of_workspace(id_, host_of(request))
-    return f"{origin}/_codehub/enter?{urlencode({'ticket': ticket, 'next': next_})}"
+    template = services.templates.find(visit.workspace.template)
+    worker = {"worker": "1"} if template and template.service_worker else {}
+    return f"{origin}/_codehub/enter?{urlencode({'ticket': ticket, 'next': next_, **worker})}"

@@ -20,6 +20,8 @@ from codehub.gate.passes import TICKET_SECONDS, Pass, Ticket
 from codehub.http.access import names, visitor
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
+from codehub.web.middleware import policy_in_frame_of
+from codehub.web.rendering import render
 from codehub.web.services import Services, services_of
 
 router = APIRouter(include_in_schema=False)
@@ -93,6 +95,14 @@ def give_pass(request: Request, response: Response, given: Pass) -> None:
         response.headers.append("set-cookie", cookie)
     else:
         _set_cookie(request, response, pair, age, path)
+
+
+def give_worker_pass(request: Request, response: Response, given: Pass) -> None:
+    """For the script of a service worker in a frame, which a browser asks for without the cookies of that frame."""
+    services = services_of(request)
+    name, age = passes.worker_cookie_name(services.settings), int(given.expires - services.clock.now().timestamp())
+    pair = f"{name}={services.passes.write_for_worker(given)}"
+    response.headers.append("set-cookie", f"{pair}; Path=/; HttpOnly; SameSite=None; Secure; Max-Age={age}")
 
 
 def was_told(request: Request, session_id: str) -> bool:
@@ -191,11 +201,21 @@ async def enter(request: Request) -> Response:
         if is_framed(request):
             return go(next_)  # which says so in the frame
         raise InvalidRequestError("this ticket is over: open the workspace from the dashboard again", field="ticket")
-    response = go(next_)
+    needs_worker = bool(ticket.given.frame) and "worker" in request.query_params
+    response = _ask_for_worker(request, ticket.given.frame, next_) if needs_worker else go(next_)
     give_pass(request, response, ticket.given)
+    if needs_worker:
+        give_worker_pass(request, response, ticket.given)
     if not ticket.given.frame:
         _set_cookie(request, response, f"{passes.state_cookie_name(services.settings)}=", 0, "/")
     return response
+
+
+def _ask_for_worker(request: Request, frame: str, next_: str) -> Response:
+    """Before an IDE that needs a service worker: a page that finds out whether this browser gives one to a frame."""
+    page = render(request, "frame_check.html", next=next_, origin=frame)
+    page.headers["content-security-policy"] = policy_in_frame_of(frame)
+    return page
 
 
 def is_framed(request: Request) -> bool:

@@ -64,7 +64,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             origins=where,
             hosts=hosts.of_settings(settings),
             passes=signed,
-            pass_cookie=passes.cookie_name(settings, isolated=where.isolated),
+            pass_cookies=(passes.cookie_name(settings, isolated=where.isolated), passes.worker_cookie_name(settings)),
             principals=principals,
             credentials=credentials,
             revocations=Revocations(database, clock),

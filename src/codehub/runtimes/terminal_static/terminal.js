@@ -38,6 +38,15 @@ function connect() {
 
 term.loadAddon(fit);
 term.open(document.getElementById("terminal"));
+// A terminal takes every key, Tab as well. Inside of another page, this one leads back to that page's bar.
+if (parent !== window) {
+  term.attachCustomKeyEventHandler((event) => {
+    const leaves = event.key === "ArrowUp" && event.ctrlKey && event.shiftKey && !event.altKey && !event.metaKey;
+    if (leaves && event.type === "keydown") parent.postMessage("codehub:to-bar", "*");
+    return !leaves;
+  });
+  term.textarea.setAttribute("aria-description", "Ctrl+Shift+Arrow up leads to the bar above the terminal.");
+}
 term.onData((text) => send("stdin", text));
 term.onResize(({ rows, cols }) => send("set_size", rows, cols));
 new ResizeObserver(() => fit.fit()).observe(document.getElementById("terminal"));

@@ -28,7 +28,10 @@ async function ask(url, options = {}, within = ANSWER_WITHIN, sending = null) {
   connected(true);
   const news = page.querySelector("[data-live]");
   if (page.querySelector("[data-logged-out]")) return end();
-  if (answer.status === 404) return location.reload(); // what this page is about is gone: say so
+  if (answer.status === 404) { // what this page is about is gone: say so
+    region.dispatchEvent(new Event("leaving"));
+    return location.reload();
+  }
   if (!news) throw new Error(`status ${answer.status}`);
   // A page that is over leads to another one, whose parts are not put in here.
   if (!options.method && "follows" in region.dataset && answer.redirected) return location.replace(answer.url);
