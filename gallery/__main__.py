@@ -102,6 +102,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make screenshots")
     parser.add_argument("names", nargs="*", help="Only these pictures.")
     parser.add_argument("--look", action="append", help="Only this one, such as en-light-1280.")
+    parser.add_argument("--keep", action="store_true", help="Write docs/tour.md from what was taken, also from a part.")
     said = parser.parse_args()
     shots = [shot for shot in SHOTS if not said.names or shot.name in said.names]
     looks = [look for look in LOOKS if not said.look or look.name in said.look]
@@ -112,7 +113,7 @@ def main() -> int:
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
-        return asyncio.run(run(shots, looks, keep=whole))
+        return asyncio.run(run(shots, looks, keep=whole or said.keep))
     return 1
 
 

@@ -231,7 +231,7 @@ SHOTS: tuple[Shot, ...] = (
     Shot("board-session", "teacher", "/classes/{class_id}/board/{board_session}"),
     Shot("courses", "teacher", "/courses"),
     Shot("course", "teacher", "/courses/{course_id}"),
-    Shot("course-shipped", "teacher", "/courses/{shipped_id}"),
+    Shot("closed", "teacher", "/courses/{shipped_id}"),
     Shot("course-import", "teacher", "/courses/import"),
     Shot("course-import-wrong", "teacher", "/courses/import", bring_a_wrong_course),
     Shot("course-preview", "teacher", "/courses/{course_id}/preview"),

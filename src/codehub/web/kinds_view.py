@@ -50,7 +50,7 @@ def kinds(templates: Templates, shares: ShareConfig, locale: Locale, caller: Pri
 def _kind(template: Template, templates: Templates, shares: ShareConfig, locale: Locale, caller: Principal) -> Kind:
     missing, how = "", None
     if templates.unavailable(template.name) is not None:
-        missing, how = _missing(template, locale, installs=policy.allows(caller, Action.USER_LIST))
+        missing, how = why_missing(template, locale, installs=policy.allows(caller, Action.USER_LIST))
     return Kind(
         template.name,
         template.title_in(locale.language),
@@ -87,7 +87,7 @@ def begins_with(paths: Sequence[str], locale: Locale) -> str:
     return locale.say("kind_files_more", names=named, n=more) if more > 0 else locale.say("kind_files", names=named)
 
 
-def _missing(template: Template, locale: Locale, *, installs: bool) -> tuple[str, str | None]:
+def why_missing(template: Template, locale: Locale, *, installs: bool) -> tuple[str, str | None]:
     """`installs`: an admin reads it, who can be told how."""
     if not installs:
         return locale.say("kind_missing_ask"), None

@@ -14,6 +14,7 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.settings import Settings, overview
 from codehub.templates import files
+from codehub.web import kinds_view
 from codehub.web.page_access import may
 from codehub.web.rendering import locale_for, render
 from codehub.web.services import Services, services_of
@@ -73,6 +74,7 @@ class Row:
     sign: str
     state: str
     why: str | None
+    how: str | None = None  # a command that helps
 
 
 @router.get("/templates")
@@ -87,12 +89,12 @@ async def show_templates(request: Request, caller: Annotated[Principal, may(Acti
 
 def _row(file: files.File, services: Services, locale: Locale) -> Row:
     loaded = services.templates.find(file.name)
-    title = loaded.title if loaded else file.name
+    title = loaded.title_in(locale.language) if loaded else file.name
     if file.problem:
         return Row(file, title, "wrong", "▲", locale.say("templates_broken"), file.problem)
     if file.overridden:
         return Row(file, title, "stored", "▣", locale.say("templates_overridden"), None)
-    missing = services.templates.unavailable(file.name) if loaded else None
-    if missing:
-        return Row(file, title, "new", "○", locale.say("templates_missing"), missing)
+    if loaded and services.templates.unavailable(file.name):
+        why, how = kinds_view.why_missing(loaded, locale, installs=True)
+        return Row(file, title, "new", "○", locale.say("templates_missing"), why, how)
     return Row(file, title, "running", "●", locale.say("templates_ready"), None)
