@@ -12,7 +12,7 @@
   const shown = (e) => {
     for (const one of [e, e.closest("label")]) {
       const style = one && getComputedStyle(one);
-      if (style && style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2) return true;
+      if (style && (style.outlineStyle === "auto" || (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2))) return true;
     }
     return false;
   };
@@ -36,7 +36,9 @@
       scrollTo(0, 0);
       if (!this.listens) addEventListener("keyup", () => this.note(), true);
       this.listens = true;
-      return this.wanted.length + 3; // boxes that scroll get the focus as well
+      // Boxes that scroll get the focus as well, and a date has it for day, month, year and calendar.
+      const scrolls = [...document.querySelectorAll("body *")].filter((e) => /auto|scroll/.test(getComputedStyle(e).overflow) && (e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight));
+      return this.wanted.length + scrolls.length + 4 * document.querySelectorAll("input[type=date]").length + 1;
     },
     note() {
       const e = document.activeElement;
