@@ -28,8 +28,12 @@ RUN_AXE = """async (options) => {
     // What an open menu covers is not to be hit now; the menu closes when the focus leaves it.
     const rules = document.querySelector("details.menu[open]") ? { "target-size": { enabled: false } } : {};
     const told = await axe.run(document, { resultTypes: ["violations"], iframes: false, rules, ...options });
+    // axe takes all in a disabled fieldset for disabled; only controls are, and the Tab key gets to the rest.
+    const reached = (rule, node) => rule.id === "scrollable-region-focusable"
+        && document.querySelector(node.target.join(" ")).matches("fieldset:disabled [tabindex='0']");
     return told.violations.flatMap((rule) =>
-        rule.nodes.map((node) => `axe ${rule.id}: ${node.target.join(" ")}: ${node.failureSummary}`));
+        rule.nodes.filter((node) => !reached(rule, node)).map((node) =>
+            `axe ${rule.id}: ${node.target.join(" ")}: ${node.failureSummary}`));
 }"""
 Scheme = Literal["light", "dark"]
 LOOKS: list[tuple[str, Scheme, int]] = list(itertools.product(("en", "ko"), ("light", "dark"), (360, 1280)))
