@@ -9,10 +9,10 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench soak model lock states policy schema architecture clean
+.PHONY: help serve test check format bench soak screenshots model lock states policy schema architecture clean
 
 help: ## List what can be run
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 serve: $(VENV)/installed ## Run the platform on this machine; prints a login link
 	@$(BIN)/codehub serve
@@ -35,6 +35,9 @@ bench: $(VENV)/installed-dev ## Run the benchmarks
 
 soak: $(VENV)/installed-dev ## Run the long campaigns (crashes, fifty times)
 	$(BIN)/python -m pytest -m soak --durations=10 $(ARGS)
+
+screenshots: $(VENV)/installed-dev ## Take every page of a platform that runs, and write docs/tour.md from it (needs Chromium)
+	$(BIN)/python -m gallery $(ARGS)
 
 model: $(VENV)/installed-dev ## Explore every state of a workspace's life and of a waiting room, with faults (docs/model.md)
 	$(BIN)/python -m model $(ARGS)

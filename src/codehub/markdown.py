@@ -131,7 +131,8 @@ def _clean(html: str) -> str:
         attribute_filter=_keep,
         url_schemes=set(SCHEMES),
         link_rel="noopener noreferrer",
-        set_tag_attribute_values={"a": {"target": "_blank"}},
+        # A long line of code is scrolled by keys, too.
+        set_tag_attribute_values={"a": {"target": "_blank"}, "pre": {"tabindex": "0"}},
         strip_comments=True,
     )
 

@@ -3,7 +3,6 @@
 With CODEHUB_SCREENSHOTS=folder the pictures are kept there, to be looked at.
 """
 
-import os
 import pathlib
 import re
 from collections.abc import AsyncIterator
@@ -24,14 +23,13 @@ from codehub.wiring.api import open_services
 from tests.assignments.given import a_taught_class, assigned, fill, the_plan
 from tests.assignments.test_progress import WRONG
 from tests.browser.conftest import IN_ONE_LOOP
-from tests.browser.test_every_page import CHECKS, FEW, LOOKS, Scheme, look_from
+from tests.browser.looking import CHECKS, FEW, LOOKS, PICTURES, Scheme, look, look_from
 from tests.classes.test_classes import a_class
 from tests.courses.writing import course, made, session
 from tests.sessions.learning import CHECK, Learner
 from tests.web.server import Site, serving
 
 pytestmark = IN_ONE_LOOP
-PICTURES = os.environ.get("CODEHUB_SCREENSHOTS")
 TITLES = ("Say hello", "Numbers", "만약에", "Loops that never end", "Functions", "A grade book")
 SESSIONS = [{**session(f"s{n}", n, title), "blueprint": CHECK} for n, title in enumerate(TITLES * 2, 1)]
 
@@ -183,19 +181,13 @@ async def test_the_board_is_whole_named_and_legible(
     async with logged_in(school, chromium, "kim", language, scheme, width) as page:
         for name, path in pages.items():
             await page.goto(path)
-            if PICTURES:
-                await page.screenshot(path=str(pathlib.Path(PICTURES) / f"{name}-{language}-{scheme}-{width}.png"))
-            found += [f"{name}: {complaint}" for complaint in await page.evaluate(CHECKS)]
+            found += await look(page, name, language, scheme, width)
     async with logged_in(school, chromium, "jun", language, scheme, width) as page:
         sessions = (await the_plan(school.jun))["sessions"]
         await page.goto(f"/sessions/{sessions[0]['id']}")
         await page.locator(f'[id="{sessions[0]["id"]}-start"]').click()
         await page.wait_for_url("**fence=**")
-        if PICTURES:
-            await page.screenshot(
-                path=str(pathlib.Path(PICTURES) / f"help-{language}-{scheme}-{width}.png"), full_page=True
-            )
-        found += [f"help: {complaint}" for complaint in await page.evaluate(CHECKS)]
+        found += await look(page, "help", language, scheme, width)
     assert not found, "\n".join(found)
 
 

@@ -1,16 +1,10 @@
-"""Every page in every state, language, scheme and width: nothing sticks out, all has a name, all is legible.
+"""Every page in every state, language, scheme and width is seen, heard and used by everybody (`looking`)."""
 
-With CODEHUB_SCREENSHOTS=folder the pictures are kept there, to be looked at; `home` is the one in the README.
-"""
-
-import itertools
 import json
-import os
-import pathlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -33,7 +27,8 @@ from codehub.workspaces import history
 from codehub.workspaces.admission import NoPlace, OwnLimit, Running, admitted
 from codehub.workspaces.model import Desired, Workspace
 from codehub.workspaces.service import NewWorkspace
-from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
+from tests.browser.conftest import IN_ONE_LOOP
+from tests.browser.looking import FEW, LOOKS, PICTURES, Scheme, look, look_from
 from tests.browser.school import TEACHER, School, open_school
 from tests.courses.archives import zipped
 from tests.i18n.test_sentences import every_data
@@ -43,8 +38,6 @@ from tests.web.server import Site, serving
 from tests.workspaces.bulks import loop_of
 
 pytestmark = IN_ONE_LOOP
-PICTURES = os.environ.get("CODEHUB_SCREENSHOTS")
-CHECKS = pathlib.Path(__file__).with_name("checks.js").read_text(encoding="utf-8")
 ERROR = {"operation": "STARTING", "is_terminal": True, "error_count": 4, "occurred_at": "2026-01-01T00:00:00+00:00"}
 LONG = "A-name-without-any-place-to-break-it-which-somebody-pasted-from-somewhere-and-never-looked-at-again"
 LONGEST_NAME = "n" * 63  # of a person
@@ -255,23 +248,6 @@ OPERATOR_PAGES = {
     "operator-what-if": "/operator?range=hour&standby=15m&archive=2h&days=7",
     "operator-refused": "/operator?range=hour&standby=soon&days=99",
 }
-Scheme = Literal["light", "dark"]
-LOOKS: list[tuple[str, Scheme, int]] = list(itertools.product(("en", "ko"), ("light", "dark"), (360, 1280)))
-# Together they show each language, scheme and width; the full square is for whoever wants the pictures.
-FEW: list[tuple[str, Scheme, int]] = [("ko", "light", 360), ("en", "dark", 1280)]
-
-
-async def look_from(chromium: Browser, url: str, language: str, scheme: Scheme, width: int) -> Page:
-    """A page in a browser of its own, of somebody who reads and sees it so."""
-    context = await chromium.new_context(
-        base_url=url,
-        locale={"en": "en-GB", "ko": "ko-KR"}[language],
-        color_scheme=scheme,
-        viewport={"width": width, "height": 800},
-        reduced_motion="reduce",
-    )
-    context.set_default_timeout(WAIT_MS)
-    return await context.new_page()
 
 
 @pytest.mark.parametrize(("language", "scheme", "width"), LOOKS if PICTURES else FEW)
@@ -435,11 +411,3 @@ async def look_at_backups(gallery: Gallery, page: Page, language: str, scheme: S
         await c.execute("UPDATE workspaces SET volume_generation = NULL, disk_bytes = NULL WHERE disk_bytes = 2^50")
         await c.execute("DELETE FROM backups")
     return found
-
-
-async def look(page: Page, name: str, language: str, scheme: str, width: int) -> list[str]:
-    if PICTURES:
-        await page.screenshot(path=f"{PICTURES}/{name}-{language}-{scheme}-{width}.png", full_page=name != "home")
-    assert await page.get_attribute("html", "lang") == language
-    complaints: list[str] = await page.evaluate(CHECKS)
-    return [f"{name}: {complaint}" for complaint in complaints]

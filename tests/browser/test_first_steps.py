@@ -14,7 +14,7 @@ from codehub.http import paging
 from codehub.settings import Settings
 from codehub.wiring.api import open_services
 from codehub.workspaces.service import Filters
-from tests.browser.test_every_page import FEW, LOOKS, PICTURES, look, look_from
+from tests.browser.looking import FEW, LOOKS, PICTURES, look, look_from
 from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving
 

@@ -27,7 +27,7 @@ from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import NewWorkspace
 from tests.browser.conftest import AFTER_A_LINK, IN_ONE_LOOP
-from tests.browser.test_every_page import FEW, LOOKS, PICTURES, Scheme, look, look_from
+from tests.browser.looking import FEW, LOOKS, PICTURES, Scheme, look, look_from
 from tests.sessions.learning import LEARN
 from tests.virtual_time import ManualClock
 from tests.web.server import Site, serving

@@ -5,7 +5,7 @@ from playwright.async_api import Browser
 
 from tests.browser.authenticators import Device
 from tests.browser.conftest import IN_ONE_LOOP, Lab
-from tests.browser.test_every_page import FEW, LOOKS, PICTURES, Scheme, look, look_from
+from tests.browser.looking import FEW, LOOKS, PICTURES, Scheme, look, look_from
 from tests.browser.test_join_passkey import a_code
 from tests.browser.test_passkeys import account, add, address, home, sign_in, somebody, use
 

@@ -14,7 +14,7 @@ from codehub.policy.model import Role
 from codehub.settings import Settings
 from codehub.wiring.api import open_services
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
-from tests.browser.test_every_page import FEW, LOOKS, PICTURES, Scheme, look, look_from
+from tests.browser.looking import FEW, LOOKS, PICTURES, Scheme, look, look_from
 from tests.openid import wicked
 from tests.openid.visits import with_providers
 from tests.openid.wicked import CLIENT_ID, CLIENT_SECRET, Wicked

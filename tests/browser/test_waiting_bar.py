@@ -11,8 +11,8 @@ from playwright.async_api import Browser, Page, expect
 
 from codehub.settings import Settings
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS
+from tests.browser.looking import FEW, LOOKS, PICTURES, Scheme, look
 from tests.browser.small_lab import SmallLab, bar, small_lab
-from tests.browser.test_every_page import FEW, LOOKS, PICTURES, Scheme, look
 from tests.virtual_time import ManualClock
 
 pytestmark = IN_ONE_LOOP

@@ -16,7 +16,7 @@ from codehub.policy.model import Role
 from codehub.settings import Settings
 from codehub.wiring.api import open_services
 from tests.browser.conftest import IN_ONE_LOOP
-from tests.browser.test_every_page import FEW, LOOKS, PICTURES, Scheme, look, look_from
+from tests.browser.looking import FEW, LOOKS, PICTURES, Scheme, look, look_from
 from tests.virtual_time import ManualClock
 from tests.waiting_room.queue_site import QueueSite
 from tests.web.server import serving

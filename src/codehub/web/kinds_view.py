@@ -58,7 +58,7 @@ def _kind(template: Template, templates: Templates, shares: ShareConfig, locale:
     missing, how = "", None
     installs = policy.allows(caller, Action.IDE_INSTALL)
     if templates.unavailable(template.name) is not None:
-        missing, how = _missing(template, locale, installs=installs)
+        missing, how = why_missing(template, locale, installs=installs)
     return Kind(
         template.name,
         template.title_in(locale.language),
@@ -96,7 +96,7 @@ def begins_with(paths: Sequence[str], locale: Locale) -> str:
     return locale.say("kind_files_more", names=named, n=more) if more > 0 else locale.say("kind_files", names=named)
 
 
-def _missing(template: Template, locale: Locale, *, installs: bool) -> tuple[str, str | None]:
+def why_missing(template: Template, locale: Locale, *, installs: bool) -> tuple[str, str | None]:
     """`installs`: an admin reads it, who can be told how."""
     if not installs:
         return locale.say("kind_missing_ask"), None

@@ -112,6 +112,8 @@ async def error_page(request: Request, status: int) -> HTMLResponse | None:
         with contextlib.suppress(CodeHubError):
             caller = await visitor(request)
     kind = {404: "lost", 413: "large", 503: "away"}.get(status, "broken" if status >= 500 else "refused")
+    if status == 403 and request.method == "GET":
+        kind = "closed"
     shown = {"kind": kind, "caller": caller, "request_id": request.state.request_id}
     # What passes within seconds is asked for again by itself, unless that would be to send a form.
     return render(request, "error.html", status, **shown, reloads=kind == "away" and request.method in {"GET", "HEAD"})

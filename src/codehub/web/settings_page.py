@@ -15,7 +15,7 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.settings import Settings, meanings, overview
 from codehub.templates import files
-from codehub.web import ides_view
+from codehub.web import ides_view, kinds_view
 from codehub.web.forms import Posted
 from codehub.web.page_access import may
 from codehub.web.rendering import locale_for, render
@@ -89,6 +89,7 @@ class Row:
     sign: str
     state: str
     why: str | None
+    how: str | None = None  # a command that helps
 
 
 @router.get("/templates")
@@ -117,12 +118,12 @@ async def cancel(request: Request, caller: Annotated[Principal, may(Action.IDE_I
 
 def _row(file: files.File, services: Services, locale: Locale) -> Row:
     loaded = services.templates.find(file.name)
-    title = loaded.title if loaded else file.name
+    title = loaded.title_in(locale.language) if loaded else file.name
     if file.problem:
         return Row(file, title, "wrong", "▲", locale.say("templates_broken"), file.problem)
     if file.overridden:
         return Row(file, title, "stored", "▣", locale.say("templates_overridden"), None)
-    missing = services.templates.unavailable(file.name) if loaded else None
-    if missing:
-        return Row(file, title, "new", "○", locale.say("templates_missing"), missing)
+    if loaded and services.templates.unavailable(file.name):
+        why, how = kinds_view.why_missing(loaded, locale, installs=True)
+        return Row(file, title, "new", "○", locale.say("templates_missing"), why, how)
     return Row(file, title, "running", "●", locale.say("templates_ready"), None)

@@ -344,6 +344,11 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// It would cover what has the focus then.
+document.addEventListener("focusin", (event) => {
+  for (const menu of openMenus()) if (!menu.contains(event.target)) menu.open = false;
+});
+
 // --- beginning, leaving, coming back ---------------------------------------------------------------------------------
 
 /** Times are written by the server, for this browser's time zone. */
