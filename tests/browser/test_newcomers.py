@@ -16,7 +16,7 @@ import pytest
 from playwright.async_api import Browser, FrameLocator, Locator, Page, expect
 
 from codehub.courses import folder
-from codehub.courses.model import Lesson
+from codehub.courses.source import CourseSession
 from codehub.sessions.blueprint_model import Question
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab
 from tests.places import a_place
@@ -116,7 +116,7 @@ WORDS = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def platform() -> Iterator[Platform]:
     """As somebody installs it: the templates and courses that it comes with."""
     with a_place() as place, running(place / "data", CODEHUB_DRAIN_SECONDS="1") as started:
@@ -124,11 +124,14 @@ def platform() -> Iterator[Platform]:
 
 
 @pytest.fixture
-def lab(platform: Platform, chromium: Browser) -> Lab:
-    return Lab(platform, chromium)
+def lab(platform: Platform, chromium: Browser) -> Iterator[Lab]:
+    """Fails the test when a page of ours complained; what JupyterLab says in its frame is its own."""
+    made = Lab(platform, chromium)
+    yield made
+    assert [complaint for complaint in made.complaints if f"({platform.url}" in complaint] == []
 
 
-def lesson_in(language: str) -> tuple[Lesson, str]:
+def lesson_in(language: str) -> tuple[CourseSession, str]:
     """The first session of the course, which a learner who understood it answers right; and what they type."""
     shipped = importlib.resources.files("codehub.courses") / "shipped" / "python-for-beginners" / language
     with importlib.resources.as_file(shipped) as found:
@@ -186,7 +189,7 @@ async def a_learner_joins(page: Page, address: str, code: str, words: Words) -> 
     await press(page, words.start)
 
 
-async def texts_are_read(page: Page, lesson: Lesson, words: Words) -> None:
+async def texts_are_read(page: Page, lesson: CourseSession, words: Words) -> None:
     for _ in lesson.blueprint.learning_content[1:]:
         await page.get_by_role("button", name=words.next).click()
     await page.get_by_role("button", name=words.go_on).click()
