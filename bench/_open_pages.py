@@ -69,7 +69,8 @@ async def main() -> None:
         async def open_one(person: str, cookie: str) -> None:
             """With a cookie, as a browser: the front door gives each login its share."""
             jar = aiohttp.CookieJar(unsafe=True)
-            jar.update_cookies([tuple(cookie.split("=", 1))])
+            name, _, value = cookie.partition("=")
+            jar.update_cookies({name: value})
             client = aiohttp.ClientSession(f"http://localhost:{plan['port']}", cookie_jar=jar, timeout=timeout)
             page, opened = Page(person, await stack.enter_async_context(client), seen), asyncio.Event()
             async with places:
