@@ -60,6 +60,7 @@ async def test_courses_are_given_and_ended_by_the_boards_forms(kim: Learner, min
         _, to = await post("assign", course_id=written["id"], starts_on="someday")
         assert "problem=STARTS_ON&" in to
         assert to.endswith(f"course_id={written['id']}&starts_on=someday")  # what was chosen is there again
-        assert await post("assign", course_id=written["id"], starts_on="2026-03-02") == (303, f"{path}/board")
+        given_again = (303, f"{path}/board?done=given")
+        assert await post("assign", course_id=written["id"], starts_on="2026-03-02") == given_again
         assert "problem=COURSE_NOT_FOUND&" in (await post("assign", course_id="nothing"))[1]
     assert len((await kim.get(f"{path}/assignments"))["items"]) == 1

@@ -424,7 +424,7 @@ async def test_a_course_is_given_to_one_of_ones_classes(site: Site, kim: aiohttp
         here,
         {"problem": "STARTS_ON", "at": "assign", **typed},
     )
-    given: tuple[int, str, dict[str, str]] = (303, f"/classes/{class_id}/board", {})
+    given: tuple[int, str, dict[str, str]] = (303, f"/classes/{class_id}/board", {"done": "given"})
     for _ in range(2):
         assert await post(kim, f"/do{here}/assign", class_id=class_id, starts_on="2026-03-02") == given
     assert "All your classes have it." in await text(kim, here)

@@ -5,6 +5,8 @@ then their origin, and our answers are theirs to read. No name of theirs gets an
 elsewhere, so addresses always pass, and health checks need no name.
 """
 
+import base64
+import hashlib
 import html
 import socket
 from dataclasses import dataclass
@@ -22,12 +24,17 @@ DETAIL = (
     "this server is not known by the name in `Host`: use its own address, or name it in CODEHUB_PUBLIC_URL or "
     "CODEHUB_ALLOWED_HOSTS"
 )
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+STYLE = (
+    "html{background:Canvas;color:CanvasText}body{font:1rem/1.6 system-ui,sans-serif;word-break:keep-all;"
+    "overflow-wrap:anywhere;max-width:36rem;margin:15vh auto;padding:0 1.5rem}h1{font-size:1.5rem}"
+)
+_DIGEST = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()  # this style, and no other that gets in
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_DIGEST}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
 PAGE = """<!doctype html><html lang="{lang}"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
-<style>html{{background:Canvas;color:CanvasText}}body{{font:1rem/1.6 system-ui,sans-serif;
-word-break:keep-all;overflow-wrap:anywhere;max-width:36rem;margin:15vh auto;padding:0 1.5rem}}
-h1{{font-size:1.5rem}}</style></head><body><main><h1>{title}</h1><p>{text}</p>{link}<p>{operator}</p></main></body></html>"""
+<style>{style}</style></head><body><main><h1>{title}</h1><p>{text}</p>{link}<p>{operator}</p></main></body></html>"""
 WORDS = {
     "en": {
         "title": "CodeHub does not go by this name",
@@ -64,7 +71,7 @@ class Hosts:
         language = "ko" if accept_language.lower().startswith("ko") else "en"
         url = html.escape(self.public_url or "")
         link = f'<p><a href="{url}">{url}</a></p>' if url else ""
-        return PAGE.format(lang=language, link=link, **WORDS[language])
+        return PAGE.format(lang=language, style=STYLE, link=link, **WORDS[language])
 
 
 def of_settings(settings: Settings) -> Hosts:

@@ -88,12 +88,15 @@ def may_write(headers: Headers, public_url: str | None) -> bool:
     """CSRF: may a request with these headers change something, as far as where it comes from is concerned?
 
     Browsers say where a request comes from. Workspaces' pages are of the same *site* as ours, so `SameSite` cookies do
-    not keep them out; `Sec-Fetch-Site` and `Origin` do, and each that is there has to be ours. Programs send neither,
-    and carry no other user's cookie.
+    not keep them out; `Sec-Fetch-Site` and `Origin` do, and each that is there has to be ours. Old browsers send a form
+    with neither, but with the page that it is on (`Referer`). Programs send none of them, and carry no other user's
+    cookie.
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None and site not in {"same-origin", "none"}:
         return False
+    if origin is None and site is None:
+        origin = headers.get("referer")
     if origin is None:
         return True
     source = origin_of_url(origin)

@@ -26,6 +26,7 @@ from codehub.web.services import services_of
 
 router = APIRouter(include_in_schema=False)
 TYPED, LONGEST_TYPED = ("course_id", "starts_on"), 40  # what comes back when a course is not given
+GIVEN = "given"
 
 
 @router.get("/classes/{id}/board")
@@ -34,7 +35,10 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.CLASS_P
     view = await board_view.Reader(request, caller).board(id, query.get("course") or None)
     problem = problem_of(request, query.get("problem"))
     typed = {name: query.get(name, "")[:LONGEST_TYPED] for name in ("at", *TYPED)}
-    return render(request, "board.html", caller=caller, v=view, longest=MESSAGE, problem=problem, typed=typed)
+    given = query.get("done") == GIVEN
+    return render(
+        request, "board.html", caller=caller, v=view, longest=MESSAGE, problem=problem, typed=typed, given=given
+    )
 
 
 @router.get("/classes/{id}/progress.csv")
@@ -75,7 +79,7 @@ async def assign(
         code = "STARTS_ON" if errors[0]["field"] == "starts_on" else e.code
         typed = {name: form.get(name, "")[:LONGEST_TYPED] for name in TYPED}
         return back(page, problem=code, at="give", **typed)
-    return back(page)
+    return back(page, done=GIVEN)
 
 
 @router.post("/do/classes/{id}/assignments/{assignment_id}/end")

@@ -16,7 +16,7 @@ from codehub.http.access import spend_creation
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal, Resource
-from codehub.web import courses_view
+from codehub.web import board, courses_view
 from codehub.web import learning_presentation as presentation
 from codehub.web.courses import as_archive
 from codehub.web.forms import Form, Posted, back
@@ -127,7 +127,7 @@ async def assign(
         code = "STARTS_ON" if errors[0]["field"] == "starts_on" else e.code
         typed = {"class_id": class_id, "starts_on": form.get("starts_on", "")[:LONGEST_TYPED]}
         return back(f"/courses/{id}", problem=code, at="assign", **typed)
-    return back(f"/classes/{class_id}/board")
+    return back(f"/classes/{class_id}/board", done=board.GIVEN)
 
 
 def _day(form: Form) -> date | None:

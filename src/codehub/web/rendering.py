@@ -21,6 +21,7 @@ from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.web import texts
+from codehub.web.services import services_of
 
 LANGUAGE_COOKIE = "codehub_language"
 ZONE_COOKIE = "codehub_zone"  # set by static/codehub.js
@@ -82,7 +83,10 @@ def render(request: Request, template: str, status: int = 200, *, home_url: str 
     html = templates.get_template(template).render(**shared, **values)
     response = HTMLResponse(html, status, {"content-language": language, "vary": "accept-language, cookie"})
     if request.query_params.get("lang") == language:
-        response.set_cookie(LANGUAGE_COOKIE, language, max_age=YEAR, path="/", samesite="lax", httponly=True)
+        secure = services_of(request).settings.secure
+        response.set_cookie(
+            LANGUAGE_COOKIE, language, max_age=YEAR, path="/", secure=secure, samesite="lax", httponly=True
+        )
     return response
 
 

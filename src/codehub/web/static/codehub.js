@@ -7,6 +7,7 @@ const announce = document.getElementById("announce");
 const EVERY = Number(region?.dataset.every) || 30_000; // ms: also without news, since times pass; lines move without any
 const WITHOUT_STREAM = 3_000;
 const TOGETHER = 120; // ms: several news in a row make one look
+const SPREAD = 3_000; // ms: news for a whole class; hundreds of pages that look in the same moment would all wait
 const ALL_USERS = 2_000; // the same for an admin who watches all users' workspaces
 const ANSWER_WITHIN = 20_000;
 const ELSEWHERE = [1_500, 6_000, 15_000]; // ms after a form opened another tab: what it did there is seen here
@@ -79,7 +80,7 @@ function listen() {
   };
   const learning = (event) => {
     const { plan_id } = JSON.parse(event.data);
-    if ("plans" in region.dataset && (region.dataset.plan ?? plan_id) === plan_id) plan(TOGETHER);
+    if ("plans" in region.dataset && (region.dataset.plan ?? plan_id) === plan_id) plan(TOGETHER + (event.type === "plan_updated" ? Math.random() * SPREAD : 0));
   };
   // A class of hundreds changes all the time: its board says how often it looks.
   const teaching = (event) => {
