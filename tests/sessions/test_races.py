@@ -1,10 +1,13 @@
 """Two at once, made to happen: what the database refuses or holds back turns into recovery."""
 
 import asyncio
+from typing import Any
 
 import asyncpg
 import pytest
 
+from codehub.sessions import store
+from codehub.sessions.model import Run
 from codehub.web.services import Services
 from tests.sessions.learning import CHECK, LEARN, RIGHT, Learner
 from tests.sessions.test_events import told
@@ -85,6 +88,28 @@ async def test_many_who_start_after_a_day_get_one_new_run(mina: Learner, clock: 
     assert {(run["predecessor_id"], run["step_index"]) for _, run in answers} == {(old["id"], 1)}
     runs = (await mina.get(f"/sessions/{id_}/runs"))["items"]
     assert [run["status"] for run in runs] == ["ABANDONED", "RUNNING"]
+
+
+async def test_a_run_that_is_completed_while_it_is_to_be_resumed_from_has_completed_the_session(
+    mina: Learner, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the session and the look at the run."""
+    id_ = await mina.session(CHECK)
+    run = await mina.started(id_)
+    await mina.complete(run, 0)
+    await mina.complete(run, 1, RIGHT)
+    await clock.advance(DAY + 1)
+    look, answers = store._resumable, []
+
+    async def complete_first(*args: Any) -> Run | None:
+        if not answers:
+            answers.append(await mina.complete(run, 2))
+        return await look(*args)
+
+    monkeypatch.setattr(store, "_resumable", complete_first)
+    status, refused = await mina.start(id_, resume_from=run["id"])
+    assert [answer[0] for answer in answers] == [200]
+    assert (status, refused["code"]) == (409, "SESSION_ALREADY_COMPLETED")
 
 
 async def test_a_step_is_saved_while_others_start_the_session_or_its_page_is_told(mina: Learner) -> None:

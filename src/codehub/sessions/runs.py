@@ -196,6 +196,8 @@ class Runs:
         )
         lesson = await self._blueprints.get(c, found.session.blueprint_hash)
         match outcome:
+            case Refusal.NOT_RESUMABLE if not in_turn:
+                return None  # the run it names was read after the session, and may have ended between the two
             case Refusal():
                 raise _refused(outcome, found)
             case Recover(run):
