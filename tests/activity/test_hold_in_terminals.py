@@ -8,14 +8,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.contracts.harness import KINDS
+from tests.contracts.harness import SANDBOXES
 from tests.places import a_place
 from tests.platform import Platform, running
 
 COMMAND = "codehub hold 1h --reason typed\r"
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=SANDBOXES)
 def platform(request: pytest.FixtureRequest) -> Iterator[Platform]:
     with a_place() as folder, running(folder / "data", CODEHUB_ISOLATION=request.param) as started:
         yield started

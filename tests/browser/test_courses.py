@@ -67,7 +67,7 @@ async def test_a_teacher_exports_changes_imports_looks_saves_and_assigns(lab: La
             await expect(page.get_by_role("heading", name="Mondays")).to_be_visible()
             await page.goto(course)
             await page.get_by_role("button", name="Give it to the class").click()
-            await page.wait_for_url("**/classes/*/board")
+            await page.wait_for_url("**/classes/*/board*")
             await page.goto(course)
             await expect(page.get_by_text("All your classes have it.")).to_be_visible()
     assert lab.complaints == []

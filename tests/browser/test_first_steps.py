@@ -101,7 +101,7 @@ async def test_every_first_step_is_whole_named_and_legible(
         await page.goto(path)
         found += await look(page, name, language, scheme, width)
     await page.goto("/welcome/workspace")
-    await page.locator("form.create button").click()
+    await page.locator("form.create button").last.click()
     await page.wait_for_url("**/welcome/course")
     await page.locator("ul.cards button").first.click()
     await page.wait_for_url("**/welcome/class")

@@ -30,6 +30,7 @@ STEPS: list[tuple[str, int]] = [
     ("workspace templates", 0),
     ("workspace create lab --owner mina --template tiny", 0),
     ("workspace ls", 0),
+    ("workspace fetch lab", 1),  # it began without a repository
     ("workspace open lab", 0),
     ("workspace why lab", 0),
     ("workspace logs lab", 0),

@@ -26,6 +26,7 @@ T = TypeVar("T")
 # Namespaces are tested everywhere, cold and warm; bubblewrap where it is installed (`make test` says so at its start).
 WARM = "warm"
 KINDS = ["namespaces", WARM, *(["bubblewrap"] if shutil.which("bwrap") else [])]
+SANDBOXES = [kind for kind in KINDS if kind != WARM]
 
 
 class WarmRuntime(ProcessRuntime):

@@ -99,7 +99,8 @@ async def test_a_run_that_is_completed_while_it_is_to_be_resumed_from_has_comple
     await mina.complete(run, 0)
     await mina.complete(run, 1, RIGHT)
     await clock.advance(DAY + 1)
-    look, answers = store._resumable, []
+    look = store._resumable
+    answers: list[tuple[int, Any]] = []
 
     async def complete_first(*args: Any) -> Run | None:
         if not answers:

@@ -19,7 +19,7 @@ from tests.web.server import Site, serving_with
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 # Texts that may be longer than most, by their titles. A waiting token carries a name of up to 200 characters, in
 # whatever script; a password of 200 may be sent decomposed; what is asked of a teacher is a sentence or two.
-LONGER = {"Waiting Token": 2_000, "Password": 800, "Current Password": 800, "Message": 500}
+LONGER = {"Waiting Token": 2_000, "Password": 800, "Current Password": 800, "Message": 500, "Git Url": 500}
 
 
 @contextlib.asynccontextmanager

@@ -31,6 +31,7 @@ REFUSED: dict[Action, list[tuple[str, str, dict[str, Any] | None]]] = {
     Action.WORKSPACE_LEAVE: [("DELETE", "/shares/{me}", None)],
     Action.WORKSPACE_POINTS: [("GET", "/restore-points", None)],
     Action.WORKSPACE_RESTORE: [("POST", "/restore", {"archive_key": "home.tar.zst"})],
+    Action.WORKSPACE_FETCH: [("POST", "/fetch", None)],
     Action.WORKSPACE_RECOVER: [("POST", "/recover", {})],
     Action.WORKSPACE_ARCHIVE: [("PATCH", "", {"desired_state": "ARCHIVED"})],
     Action.WORKSPACE_DELETE: [("DELETE", "", None), ("POST", "/undelete", None)],

@@ -15,7 +15,7 @@ from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 
 router = APIRouter(prefix="/api/v1/admin", tags=["operations"], responses=documented(401, 403, 503))
-Name = Annotated[str, Path(max_length=63, description="An IDE's name.", examples=["code-server"])]
+Name = Annotated[str, Path(description="An IDE's name.", examples=["code-server"])]
 
 
 class IdeStepOut(BaseModel):

@@ -45,7 +45,10 @@ class ScheduleIn(fields.Body):
         examples=["Asia/Seoul"],
     )
     learners: list[LearnerName] | None = Field(
-        default=None, max_length=1000, description="Names; unset: all of the class, also those who come later."
+        default=None,
+        min_length=1,
+        max_length=1000,
+        description="Names; unset: all of the class, also those who come later.",
     )
     first_day: Day | None = Field(default=None, examples=["2026-03-02"])
     last_day: Day | None = Field(default=None, examples=["2026-07-17"])

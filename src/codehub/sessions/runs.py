@@ -204,12 +204,8 @@ class Runs:
                 return await self._recover(c, run, lesson, asked.key, now)
             case Create(ends) if ends and not in_turn:
                 return None
-            case Create(ends):
-                if ends:
-                    old = rules.abandoned(ends, now, EndReason.INACTIVE)
-                    if not await self._abandon(c, ends, old, until=ends.last_activity_at):
-                        return None
-                return await self._create(c, found, outcome, lesson, asked.key, now)
+            case Create():
+                return await self._abandon_and_create(c, found, outcome, lesson, asked.key, now)
 
     async def _stored(
         self, c: Connection, key: Key | None, stored: StoredAnswer | None, now: datetime
@@ -237,6 +233,15 @@ class Runs:
         body = view.run_json(run)
         done = await store.recover_run(c, read, now, key, body, [news.run_updated(run)], self._wait)
         return Answer(200, body) if done else None
+
+    async def _abandon_and_create(
+        self, c: Connection, found: StartView, outcome: Create, lesson: Lesson, key: Key | None, now: datetime
+    ) -> Answer | None:
+        if outcome.ends:
+            old = rules.abandoned(outcome.ends, now, EndReason.INACTIVE)
+            if not await self._abandon(c, outcome.ends, old, until=outcome.ends.last_activity_at):
+                return None
+        return await self._create(c, found, outcome, lesson, key, now)
 
     async def _create(
         self, c: Connection, found: StartView, outcome: Create, lesson: Lesson, key: Key | None, now: datetime

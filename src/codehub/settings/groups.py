@@ -23,6 +23,7 @@ from codehub.settings.openid import OpenIdConfig
 from codehub.settings.queue import QueueConfig
 from codehub.settings.schedules import ScheduleConfig
 from codehub.settings.shares import ShareConfig
+from codehub.settings.warm_starts import WarmStartConfig
 
 Network = IPv4Network | IPv6Network
 
@@ -162,7 +163,7 @@ class AuthConfig:
 
 
 @dataclass(frozen=True)
-class RuntimeConfig(ShareConfig):
+class RuntimeConfig(ShareConfig, WarmStartConfig):
     runtime: str = setting(
         "CODEHUB_RUNTIME", "process", "What runs workspaces: process (on this machine).", check=one_of("process")
     )
@@ -208,24 +209,6 @@ class RuntimeConfig(ShareConfig):
         "Whose workspaces may run with `network = host`: admins, or everybody. Such a one can reach what listens on "
         "this machine's loopback, and the others.",
         check=one_of("admins", "everybody"),
-    )
-    warm_starts: str = setting(
-        "CODEHUB_WARM_STARTS",
-        "on",
-        "Start the programs of templates that say `warm` as copies of a process with their modules loaded: on, off.",
-        check=one_of("on", "off"),
-    )
-    warm_idle_seconds: float = setting(
-        "CODEHUB_WARM_IDLE_SECONDS",
-        1800.0,
-        "Seconds without a start after which such a process ends; it takes some 100 MB, shared with its copies.",
-        check=at_least(1.0),
-    )
-    warm_memory_mb: int = setting(
-        "CODEHUB_WARM_MEMORY_MB",
-        1024,
-        "Megabytes that one such process may take; beyond that it ends, and starts are cold.",
-        check=at_least(64),
     )
     log_max_bytes: int = setting(
         "CODEHUB_LOG_MAX_BYTES",

@@ -85,8 +85,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             open_streams=open_streams,
             **vars(school),
             overview=Overview(database, school.classes, workspaces, waiting.room),
-            backups=Backups(database, clock, DataDir(storage.data_dir).backups),
-            **_for_admins(database, clock, ttl_policies, templates),
+            **_for_admins(settings, database, clock, ttl_policies, templates),
             repositories=Repositories(database, clock),
             templates=templates,
             # Only for what needs no rights: showing logs.
@@ -121,8 +120,11 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         await database.close()
 
 
-def _for_admins(database: Database, clock: Clock, ttl_policies: TtlPolicies, templates: Templates) -> dict[str, Any]:
+def _for_admins(
+    settings: Settings, database: Database, clock: Clock, ttl_policies: TtlPolicies, templates: Templates
+) -> dict[str, Any]:
     return {
+        "backups": Backups(database, clock, DataDir(settings.storage.data_dir).backups),
         "ides": Ides(database, clock, templates),
         "monitoring": Monitoring(database),
         "what_if": WhatIf(database, clock, ttl_policies),

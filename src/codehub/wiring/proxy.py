@@ -57,6 +57,8 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
         principals = Principals(credentials, settings.session_cookie)
         line = Line(client, clock, settings.queue)
         recorder = Recorder(client, clock, ids.new(16), settings.activity)
+        isolated, seconds = where.isolated, settings.auth.session_seconds
+        access = Access(database, clock, workspaces, credentials, signed, isolated=isolated, session_seconds=seconds)
         director = WorkspaceDirector(
             engine,
             api,
@@ -68,15 +70,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             principals=principals,
             credentials=credentials,
             revocations=Revocations(database, clock),
-            access=Access(
-                database,
-                clock,
-                workspaces,
-                credentials,
-                signed,
-                isolated=where.isolated,
-                session_seconds=settings.auth.session_seconds,
-            ),
+            access=access,
             templates=templates,
             ttl_policies=TtlPolicies(settings.ttl, settings.activity, templates),
             activity=activity or recorder,

@@ -69,14 +69,15 @@ class WorkspaceIn(web_fields.Body):
     reservation_token: ReservationToken | None = None
     git_url: str | None = Field(
         default=None,
-        max_length=10 * git_rules.LONGEST_ADDRESS,  # what is longer than it may be is told so in words
+        max_length=git_rules.LONGEST_ADDRESS,
         examples=["https://example.org/team/project.git"],
         description="A git repository that is cloned into its home once it runs: `https://` only, without a name or a "
         "password in it.",
     )
     git_branch: str | None = Field(
         default=None,
-        max_length=10 * git_rules.LONGEST_BRANCH,
+        max_length=git_rules.LONGEST_BRANCH,
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$",
         examples=["main"],
         description="A branch or a tag of it; unset: the one that the repository names.",
     )

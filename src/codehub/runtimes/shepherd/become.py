@@ -93,7 +93,7 @@ def renew(environment: Mapping[str, str], directory: str) -> None:
     time.tzset()
     vars(platform)["_uname_cache"] = None
     vars(platform)["_platform_cache"].clear()
-    vars(logging)["_startTime"] = time.time()
+    vars(logging)["_startTime"] = time.clock_gettime(time.CLOCK_REALTIME)
     if "HOME" in environment:
         site.USER_BASE = site.USER_SITE = None
         site.getusersitepackages()
