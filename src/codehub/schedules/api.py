@@ -31,7 +31,9 @@ def clock(value: Any) -> Any:
     return value
 
 
-Clock = Annotated[time, BeforeValidator(clock), Field(json_schema_extra={"format": "clock", "pattern": f"^{CLOCK}$"})]
+Clock = Annotated[
+    time, BeforeValidator(clock), Field(json_schema_extra={"format": "clock", "pattern": f"^{CLOCK}$", "maxLength": 5})
+]
 
 
 class ScheduleIn(fields.Body):
@@ -47,7 +49,7 @@ class ScheduleIn(fields.Body):
     learners: list[LearnerName] | None = Field(
         default=None,
         min_length=1,
-        max_length=1000,
+        max_length=200,
         description="Names; unset: all of the class, also those who come later.",
     )
     first_day: Day | None = Field(default=None, examples=["2026-03-02"])
