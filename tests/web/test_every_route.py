@@ -38,12 +38,19 @@ PARTS: dict[str, dict[str, str]] = {
     "/login/{": {"provider": "=school", "secret": "=secret"},
     "/welcome/{step}": {"step": "=way-in"},
     "/do/account/": {"identity_id": "=identity", "provider": "=school"},
-    "/do/classes/{id}": {"id": "class", "assignment_id": "=a", "hand_id": "hand", "verb": "=rename"},
+    "/do/classes/{id}": {
+        "id": "class",
+        "assignment_id": "=a",
+        "hand_id": "hand",
+        "schedule_id": "=s",
+        "verb": "=rename",
+    },
     "/do/courses/drafts/{id}": {"id": "=draft"},
     "/do/courses/{id}": {"id": "course"},
     "/do/login/": {"provider": "=school"},
     "/do/people/{name}": {"name": "=jun", "verb": "=deactivate"},
     "/do/sessions/{id}": {"id": "session"},
+    "/do/backups/{id}": {"id": "=backup"},
     "/do/{id}": {"id": "workspace", "verb": "=rename"},
     "/api/v1/classes/{id}": {
         "id": "class",
@@ -51,7 +58,9 @@ PARTS: dict[str, dict[str, str]] = {
         "hand_id": "hand",
         "invitation": "=i",
         "name": "person",
+        "schedule_id": "=s",
     },
+    "/api/v1/admin/ides/{name}": {"name": "=code-server"},
     "/api/v1/courses/{id}": {"id": "course"},
     "/api/v1/plans/{id}": {"id": "plan"},
     "/api/v1/queue/events/{id}": {"id": "event"},
@@ -85,7 +94,7 @@ NOT_HERE = {
 # With this in its address a page shows more of what people wrote.
 MORE = {"/sessions/{id}": "?run={run}&fence={fence}", "/courses/{id}/preview/{key}": "?step=1"}
 WITHOUT_SECRETS = {"codehub_language", "codehub-next"}  # cookies that may have any name
-ENDLESS = {"/api/v1/events", "/api/v1/queue/stream", "/api/v1/workspaces/{id}/logs/follow"}
+ENDLESS = {"/api/v1/events", "/api/v1/queue/stream", "/api/v1/workspaces/{id}/logs/follow", "/_codehub/news/{id}"}
 AWAY = ["//evil.example/x", "/\\evil.example", "https://evil.example", "javascript:a()", "/\t/evil.example"]
 FOREIGN = [
     {"Origin": "https://evil.example"},
