@@ -263,6 +263,7 @@ def ide_install(
     from codehub.runtimes import ide_install  # noqa: PLC0415
 
     settings = load_settings("cli")
+    ide_install.require_known(name)
     data_dir, progress = settings.storage.data_dir, functools.partial(typer.echo, err=output.as_json)
     progress(f"Installing {name} takes some minutes; what its tools say goes to {ide_install.log_of(data_dir)}.")
 

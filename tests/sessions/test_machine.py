@@ -178,6 +178,11 @@ class Sending:
         else:
             self._texts[key] = said.body
 
+    def forget_text(self, request: Request) -> None:
+        """Its answer was stored and lost: what the key was answered with before, days ago, is no longer its answer."""
+        if isinstance(request, Start) and request.key:
+            self._texts.pop((request.caller, request.key), None)
+
     async def look(self) -> Any:
         """What is in the database, in the model's words."""
         ids = [self.ids[name] for name in SESSIONS]
@@ -352,7 +357,10 @@ class Machine(RuleBasedStateMachine):
         now, seen = self.stage.clock.now(), self.stage.do(self.sending.look())
         assert seen in (shown(self.world, now), shown(after, now))
         # A key whose answer was replayed, or a refusal: nothing was to be done, and it makes no difference.
-        self.world = after if seen == shown(after, now) else self.world
+        if seen == shown(after, now):
+            if after.keys != self.world.keys:
+                self.sending.forget_text(request)
+            self.world = after
         self._tick()
 
     async def _cut(self, request: Request, point: int, *, answered: bool) -> tuple[Request, Any]:

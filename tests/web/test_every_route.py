@@ -81,6 +81,7 @@ NOT_HERE = {
     *("/login/{provider}/callback", "/login/{provider}/leave", "/login/{secret}", "/account/link", "/bulk/{id}"),
     *("/courses/drafts/{id}", "/courses/drafts/{id}/preview", "/courses/drafts/{id}/preview/{key}"),
     *("/_codehub/begin", "/_codehub/enter", "/_codehub/handover", "/_codehub/status/{id}", "/_codehub/cancelled/{id}"),
+    "/_codehub/news/{id}",
     *(
         "/w/{id}",
         "/w/{id}/{path:path}",

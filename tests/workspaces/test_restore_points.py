@@ -6,6 +6,7 @@ import pytest
 
 from codehub.errors import NotFoundError
 from codehub.policy.model import ALL_SCOPES, Principal, Role
+from codehub.runtimes.base import RuntimeFailureError
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.errors import DataLostError, OperationInProgressError, RunningLimitError, WorkspaceDeletedError
 from codehub.workspaces.model import Desired, Health, Phase, RestorePoint
@@ -89,9 +90,12 @@ async def test_what_may_not_be_gone_back_to_is_refused(house: House) -> None:
     with pytest.raises(NotFoundError):
         admitted(await house.service.restore(JUN, id_, key))
     admitted(await house.service.request(MINA, id_, Desired.RUNNING))
-    await house.controller.tick()
+    house.runtime.fail["start"] = RuntimeFailureError("not now")  # so that the start is still under way
+    await house.tick()
     with pytest.raises(OperationInProgressError):
         admitted(await house.service.restore(MINA, id_, key))
+    del house.runtime.fail["start"]
+    await house.clock.advance(60)  # and is tried again
     await house.until(id_, Phase.RUNNING)
     await house.service.delete(MINA, id_, purge=False)
     with pytest.raises(WorkspaceDeletedError):

@@ -80,10 +80,14 @@ def log_of(data_dir: pathlib.Path) -> pathlib.Path:
     return data_dir / "ide" / "install.log"
 
 
-async def install(name: str, data_dir: pathlib.Path, say: Say, uid_base: int) -> pathlib.Path:
-    """Returns its folder. Ended in the middle, it leaves no process behind; the next one goes on from there."""
+def require_known(name: str) -> None:
     if name != NAME:
         raise StartError(f"{name} cannot be installed by this command; {NAME} can")
+
+
+async def install(name: str, data_dir: pathlib.Path, say: Say, uid_base: int) -> pathlib.Path:
+    """Returns its folder. Ended in the middle, it leaves no process behind; the next one goes on from there."""
+    require_known(name)
     if missing := [tool for tool in code_server.TOOLS if shutil.which(tool) is None]:
         raise MissingToolsError(missing)
     ide = data_dir / "ide"
