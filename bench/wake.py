@@ -94,6 +94,8 @@ class Clicks:
         cell = ide.locator(".jp-CodeCell .cm-content").first
         await cell.click(timeout=WAIT_MS)
         await self.page.keyboard.type("6*7")
+        # Before there is a kernel, what is run is forgotten: a person would press again.
+        await ide.get_by_text("| Idle").first.wait_for(timeout=WAIT_MS)
         await self.page.keyboard.press("Shift+Enter")
         await ide.locator(".jp-OutputArea-output", has_text="42").first.wait_for(timeout=WAIT_MS)
         times[CELL] = time.perf_counter() - begun
@@ -102,6 +104,14 @@ class Clicks:
 
 def is_lab(response: Response) -> bool:
     return response.status == 200 and response.request.resource_type == "document" and "/lab" in response.url
+
+
+def forget(home: pathlib.Path) -> None:
+    """What the last round left open would be restored instead of the launcher."""
+    for place in home.glob("**/lab/workspaces"):
+        shutil.rmtree(place)
+    for notebook in home.glob("Untitled*.ipynb"):
+        notebook.unlink()
 
 
 class Ours:
@@ -131,6 +141,7 @@ class Ours:
         await self._api.ask("PATCH", f"/workspaces/{self._id}", desired_state="STANDBY")
         await self._api.until(self._id, "STANDBY", 0.05)
         await self._page.goto(self._platform.url)
+        forget(Layout(self._platform.data_dir).of(self._id).home)
         card = self._page.locator(f"[data-id='{self._id}'], #w-{self._id}, article", has_text=self._template).last
         button = card.get_by_role("link", name="Wake").or_(card.get_by_role("button", name="Wake")).first
         await button.wait_for(timeout=WAIT_MS)
@@ -140,8 +151,8 @@ class Ours:
 class Hub:
     name = "JupyterHub"
 
-    def __init__(self, url: str, browser: Browser) -> None:
-        self._url, self._browser = url, browser
+    def __init__(self, url: str, browser: Browser, home: pathlib.Path) -> None:
+        self._url, self._browser, self._home = url, browser, home
 
     async def prepare(self, _api: Api) -> None:
         context = await self._browser.new_context(viewport={"width": 1280, "height": 800})
@@ -159,6 +170,7 @@ class Hub:
             await self._page.click("#stop")
             await self._page.locator("#stop").wait_for(state="hidden", timeout=WAIT_MS)
             await self._page.goto(f"{self._url}/hub/home")
+        forget(self._home)
         await self._page.locator("#start").wait_for(timeout=WAIT_MS)
         return await self._clicks.run(lambda: self._page.click("#start"), self._page)
 
@@ -170,10 +182,12 @@ def hub_running(folder: pathlib.Path) -> Iterator[str]:
     subprocess.run([str(hub.parent / "pip"), "-q", "install", f"jupyterlab=={version}"], check=True)
     port = free_port()
     values = {"port": port, "hub": free_port(), "proxy_api": free_port(), "proxy": proxy}
+    home = folder / "hub"
+    home.mkdir()
     config = folder / "jupyterhub_config.py"
-    config.write_text(HUB.format(folder=folder, single=hub.parent / "jupyterhub-singleuser", **values))
+    config.write_text(HUB.format(folder=home, single=hub.parent / "jupyterhub-singleuser", **values))
     nowhere = subprocess.DEVNULL
-    environment = {**os.environ, "PATH": f"{hub.parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, "HOME": str(home), "PATH": f"{hub.parent}:{os.environ['PATH']}"}
     process = subprocess.Popen(
         [str(hub), "-f", str(config)], cwd=folder, stdout=nowhere, stderr=nowhere, env=environment
     )
@@ -242,7 +256,7 @@ async def clicks(rounds: int, platform: Platform, hub_url: str, folder: pathlib.
         sides: list[Ours | Hub | Bare] = [
             Ours(platform, browser, WARM),
             Ours(platform, browser, COLD),
-            Hub(hub_url, browser),
+            Hub(hub_url, browser, folder / "hub"),
             bare,
         ]
         found: dict[str, list[Times]] = {side.name: [] for side in sides}
