@@ -95,6 +95,8 @@ async def when_smaller(page: Page, width: int) -> list[str]:
 
 async def by_keyboard(page: Page) -> list[str]:
     """Everything that can be used gets the focus by Tab, in the order of the page, and is seen to have it."""
+    for inside in page.frames[1:]:  # an IDE takes the keyboard once it is there
+        await inside.wait_for_load_state("load")
     count: int = await page.evaluate(f"({KEYBOARD}).begin()")
     for _ in range(count):
         await page.keyboard.press("Tab")
