@@ -77,7 +77,6 @@ class WorkspaceIn(web_fields.Body):
     git_branch: str | None = Field(
         default=None,
         max_length=git_rules.LONGEST_BRANCH,
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$",
         examples=["main"],
         description="A branch or a tag of it; unset: the one that the repository names.",
     )
