@@ -33,13 +33,14 @@ async def small(settings: Settings, clock: ManualClock) -> AsyncIterator[SmallLa
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def waiting(small: SmallLab, chromium: Browser) -> AsyncIterator[Page]:
-    """Mina's session, in which she waits in line; its timers are the test's."""
+    """Mina's session, in which she waits in line and is heard of by a stream; its timers are the test's."""
     context = await chromium.new_context(base_url=small.queue.site.url, locale="en-GB", reduced_motion="reduce")
     context.set_default_timeout(WAIT_MS)
     page = await small.session(context, "mina")
     await page.clock.install()
     await page.reload()
-    await page.get_by_role("button", name="Wait in line").click()
+    async with page.expect_response(lambda answer: "/queue/stream" in answer.url):
+        await page.get_by_role("button", name="Wait in line").click()
     await expect(bar(page)).to_contain_text("You are number 1.")
     yield page
     await context.close()
