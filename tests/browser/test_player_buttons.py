@@ -54,7 +54,7 @@ async def test_open_questions_are_named_and_focused_while_the_player_is_still_on
     """On a slow network the file that would refuse the form comes late: the server refuses it, in the same way."""
     async with lab.somebody("early") as browser:
         page = await browser.new_page()
-        await page.route("**/static/player.js*", lambda route: route.abort())
+        await page.route("**/static/*/player.js", lambda route: route.abort())
         await begin(page, (await give_plan(lab, "early", CHECK_ONLY))["sessions"][0]["id"])
         await page.get_by_label("Your answer").fill("range")
         await page.get_by_label("Your answer").press("Enter")

@@ -15,6 +15,7 @@ from codehub.policy.model import Role
 from codehub.runtimes.logs import POLL_SECONDS
 from codehub.runtimes.shepherd.log_files import CURRENT
 from codehub.settings import Settings
+from codehub.web import static_files
 from codehub.web.app import create_app
 from codehub.web.middleware import SECURITY_HEADERS
 from codehub.web.services import Services
@@ -27,6 +28,10 @@ EVERYWHERE = [
     ("GET", "/openapi.json", 200),
     ("GET", "/static/codehub.css", 200),
     ("GET", "/static/nowhere.css", 404),
+    ("GET", "/static/v-1/codehub.css", 200),
+    ("GET", "/static/v-1/nowhere.css", 404),
+    ("GET", "/static/v-1/", 404),
+    ("GET", "/static/v-1/..%2f..%2fapp.py", 404),
     ("GET", "/static/%00", 404),
     ("GET", "/static/..%2fapp.py", 404),
     ("GET", "/static/" + "a" * 5000, 404),
@@ -74,6 +79,15 @@ async def test_answers_are_not_kept_by_anybody_except_files_that_are_asked_for_a
         tag = answer.headers["etag"]
     async with nobody.get("/static/codehub.css", headers={"If-None-Match": tag}) as answer:
         assert answer.status == 304
+
+
+async def test_files_that_pages_name_are_kept_for_good_until_one_of_them_changes(nobody: aiohttp.ClientSession) -> None:
+    async with nobody.get(f"{static_files.address()}/codehub.css") as answer:
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        kept = await answer.read()
+    async with nobody.get("/static/v-ofanotherversion/codehub.css") as answer:
+        assert answer.headers["cache-control"] == "no-cache"
+        assert await answer.read() == kept
 
 
 async def test_behind_tls_browsers_are_told_to_stay_there(settings: Settings, clock: ManualClock) -> None:

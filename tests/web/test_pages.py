@@ -33,6 +33,7 @@ from codehub.web import (
     player,
     presentation,
     schedules,
+    static_files,
     texts,
 )
 from codehub.web.first_steps_rules import Step as FirstStep
@@ -201,7 +202,7 @@ async def test_pages_name_only_files_that_are_there(site: Site, nobody: aiohttp.
     async with nobody.get("/") as answer:
         page = await answer.text()
     targets = set(re.findall(r'(?:href|src)="(/[^"]*)"', page))
-    assert "/static/codehub.css" in targets
+    assert f"{static_files.address()}/codehub.css" in targets
     for target in targets:
         async with nobody.get(target) as answer:
             assert answer.status == 200, target

@@ -74,6 +74,7 @@ from codehub.web import (
     settings_page,
     sign_in,
     sign_in_passkey,
+    static_files,
     storage_page,
     waiting,
 )
@@ -189,7 +190,7 @@ def create_app(services: Services) -> FastAPI:
     for router in ROUTERS:
         # Not `include_router`: it would work out every route a second time, at its first request.
         app.router.routes.extend(router.routes)
-    app.mount("/static", pages.static_files(), name="static")
+    app.mount("/static", static_files.static_files(), name="static")
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 

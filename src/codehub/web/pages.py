@@ -1,12 +1,9 @@
-"""The start page, the API's documentation, and the files that pages use."""
+"""The start page and the API's documentation."""
 
 import importlib.resources
-import os
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import FileResponse, JSONResponse, Response
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from codehub.http import access
 from codehub.http.access import NeedsLoginUnlessLocal, names
@@ -16,23 +13,6 @@ from codehub.web.login import Visitor
 from codehub.web.rendering import render
 
 router = APIRouter(include_in_schema=False)
-
-
-class Static(StaticFiles):
-    """Browsers keep these files, and ask each time whether they are still good: no stale look after an upgrade."""
-
-    action = Action.PUBLIC_STATIC
-
-    def file_response(
-        self, full_path: "os.PathLike[str] | str", stat_result: os.stat_result, scope: Scope, status_code: int = 200
-    ) -> Response:
-        response = super().file_response(full_path, stat_result, scope, status_code)
-        response.headers["cache-control"] = "no-cache"
-        return response
-
-
-def static_files() -> StaticFiles:
-    return Static(directory=str(importlib.resources.files("codehub.web") / "static"))
 
 
 @router.get("/", dependencies=[names(Action.PUBLIC_HOME)])

@@ -20,7 +20,7 @@ from codehub.i18n.texts import LANGUAGES, choose
 from codehub.policy import rules as policy
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.web import texts
+from codehub.web import static_files, texts
 from codehub.web.services import services_of
 
 LANGUAGE_COOKIE = "codehub_language"
@@ -41,6 +41,7 @@ templates.filters["prose"] = _prose
 # For links that only some people have a use for: may this principal do that?
 templates.globals["may"] = lambda principal, action: policy.allows(principal, Action(action))
 templates.globals["has_classes"] = policy.has_classes
+templates.globals["static"] = static_files.address()
 
 
 def locale_for(request: Request) -> Locale:

@@ -9,7 +9,7 @@ const DRAWN = 18, FRONT = 8, NEAR = 6; // as `waiting_presentation.dots`
 const WIDE = 10; // as `waiting_presentation.wait`
 const SAID_EVERY = 20_000; // ms: a screen reader is not told every two seconds
 const AWAY_AFTER = 2; // failures in a row
-const ICON = "/static/mark.svg";
+const ICON = new URL("mark.svg", import.meta.url).href;
 
 let page = document.getElementById("waiting");
 let room = null;
