@@ -93,7 +93,7 @@ class Side:
         begun = time.perf_counter()
         while await self._left(desired):
             await self.controller.tick()
-            await asyncio.gather(*self.controller._tasks.values())  # noqa: SLF001
+            await asyncio.gather(*self.controller._under_way.tasks().values())  # noqa: SLF001
         self.seconds.append(time.perf_counter() - begun)
 
     async def _left(self, desired: str) -> int:

@@ -26,7 +26,7 @@ from unittest import mock
 from codehub.archives import model as archive_model
 from codehub.archives import service as archive_service
 from codehub.archives.objects import Stored
-from codehub.coordinator import setbacks
+from codehub.coordinator import setbacks, under_way
 from codehub.reconciler import controller, homes
 from codehub.reconciler.idle_recheck import Returned
 from codehub.runtimes.base import (
@@ -357,6 +357,8 @@ def driven() -> Iterator[None]:
     """While this holds, the controller's modules act on the model, and only when they are stepped."""
     replaced: list[tuple[Any, str, Any]] = [
         (controller, "asyncio", STEPPED),
+        (under_way, "asyncio", STEPPED),
+        (under_way, "log", Silent()),
         (controller, "ids", IDS),
         (controller, "log", Silent()),
         (controller, "Setbacks", Setbacks),

@@ -122,9 +122,9 @@ class _Run:
         if order is None:
             self._coroutine: Any = self._controller.tick()
         else:
-            self._controller._under_way[ID] = order.operation
-            self._controller._spawn(ID, self._controller._execute(Ordered(order)))  # type: ignore[arg-type]
-            self._task = self._controller._tasks[ID]
+            work = self._controller._execute(Ordered(order))  # type: ignore[arg-type]
+            self._controller._under_way.begin(ID, order.operation, work)
+            self._task = self._controller._under_way.tasks()[ID]
             self._coroutine = self._task.work
 
     def until_nobody_answers(self, respond: Respond) -> Place:
@@ -142,7 +142,7 @@ class _Run:
     def close(self) -> None:
         Ask.closing = True
         try:
-            for task in self._controller._tasks.values():
+            for task in self._controller._under_way.tasks().values():
                 task.work.close()  # type: ignore[attr-defined]
             with contextlib.suppress(CodeHubError):
                 self._coroutine.close()
@@ -183,11 +183,11 @@ class _Run:
     def _ended(self, error: BaseException | None) -> None:
         if self._task is not None:
             self._task.end(error)
-            if self._controller._tasks or self._controller._under_way:
+            if self._controller._under_way:
                 raise BrokenError("a task that is over is still counted")
 
     def _spawned(self, asks: Ask | None) -> Order | None:
-        tasks = self._controller._tasks
+        tasks = self._controller._under_way.tasks()
         if asks is not None or self._order is not None or ID not in tasks:
             return None
         task: Any = tasks[ID]

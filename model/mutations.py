@@ -26,7 +26,7 @@ STEPS: dict[str, tuple[str, ...]] = {
         "_delete",
     ),
     "codehub.reconciler.homes": ("store", "fetch"),
-    "codehub.reconciler.controller": ("_advance", "_execute", "_look"),
+    "codehub.reconciler.controller": ("_advance", "_execute", "_attempt", "_look_first", "_look", "_complete_start"),
     "codehub.reconciler.transitions": ("apply_observation", "fail", "is_ours", "commit_archive"),
     "codehub.archives.service": ("archive", "_commit", "_read_back", "restore", "_checked", "delete"),
 }

@@ -64,7 +64,7 @@ class House:
             while (found := await self.get()).is_open:
                 await self.loop.tick()
                 await asyncio.wait(
-                    [*self.loop._under_way.values(), asyncio.ensure_future(asyncio.sleep(0.05))], timeout=0.5
+                    [*self.loop._under_way.tasks().values(), asyncio.ensure_future(asyncio.sleep(0.05))], timeout=0.5
                 )
         return found
 

@@ -81,7 +81,7 @@ class House:
         """A tick, and then whatever it began."""
         for _ in range(times):
             await self.controller.tick()
-            tasks = list(self.controller._tasks.values())
+            tasks = list(self.controller._under_way.tasks().values())
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def until(self, id_: str, phase: Phase, ticks: int = 8) -> Workspace:

@@ -119,7 +119,7 @@ class House:
                 return
 
     def working(self) -> Sequence["asyncio.Task[None]"]:
-        return [task for _, task in self.loop._under_way.values()]
+        return list(self.loop._under_way.tasks().values())
 
     async def sh(self, command: str, of: str = "w1") -> str:
         done = await self.runtime.exec(of, ["sh", "-c", command])

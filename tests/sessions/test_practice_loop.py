@@ -151,7 +151,7 @@ async def test_a_leader_that_was_cut_off_saves_nothing_and_its_successor_runs_it
     new = await house.lead()
     await new.tick()
     await until(lambda: begun(2))
-    [(_, stale)] = old._under_way.values()
+    [stale] = old._under_way.tasks().values()
     await house.sh("touch go")
     with pytest.raises(LeaseLostError):
         await stale

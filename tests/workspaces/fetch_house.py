@@ -85,7 +85,7 @@ class House:
         return [(line["code"], line["data"]) for line in found]
 
     def working(self) -> Sequence["asyncio.Task[None]"]:
-        return list(self.loop._under_way.values())
+        return list(self.loop._under_way.tasks().values())
 
     async def settle(self) -> None:
         """Tick until nothing is begun any more."""

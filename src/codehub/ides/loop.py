@@ -12,6 +12,7 @@ from codehub import logs
 from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
+from codehub.coordinator.under_way import UnderWay
 from codehub.errors import CodeHubError
 from codehub.ides.model import Problem, Status
 from codehub.ides.store import sql
@@ -45,18 +46,14 @@ class InstallLoop:
         self._clock = clock
         self._data_dir = data_dir
         self._uid_base = uid_base
-        self._nudge = nudge
-        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._under_way = UnderWay[None](nudge, "Could not save how an installation ended, it is done again")
 
     def loop(self) -> Loop:
         return Loop(NAME, self.tick, period=PERIOD_SECONDS, longest_pause=PERIOD_SECONDS)
 
     async def close(self) -> None:
-        """End it, with all its processes; the next leader goes on."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """With all its processes; the next leader goes on."""
+        await self._under_way.close()
 
     async def tick(self) -> Tick:
         now, epoch = self._clock.now(), self._lease.epoch
@@ -65,16 +62,8 @@ class InstallLoop:
             await c.execute(sql.give_up, MOST_ATTEMPTS, now, {"code": Problem.GAVE_UP})
             name: str | None = None if self._under_way else await c.fetchval(sql.claim, epoch, now)
         if name:
-            work = asyncio.create_task(self._perform(name))
-            self._under_way[name] = work
-            work.add_done_callback(lambda done: self._done(name, done))
+            self._under_way.begin(name, None, self._perform(name))
         return Tick({"begun": int(bool(name)), "running": len(self._under_way)})
-
-    def _done(self, name: str, work: "asyncio.Task[None]") -> None:
-        self._under_way.pop(name, None)
-        if not work.cancelled() and (error := work.exception()):
-            log.warning("Could not save how an installation ended, it is done again", ide=name, error=str(error))
-        self._nudge()
 
     async def _perform(self, name: str) -> None:
         noted: list[dict[str, Any]] = []

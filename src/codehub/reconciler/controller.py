@@ -12,16 +12,16 @@ a start saw last, an IDE that answers, is saved at once instead of being looked 
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from codehub import ids, logs
 from codehub.clock import Clock
 from codehub.coordinator.driver import Tick
 from codehub.coordinator.leader import Lease
 from codehub.coordinator.setbacks import WORKSPACE, Setbacks
+from codehub.coordinator.under_way import UnderWay
 from codehub.db import Connection
 from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.reconciler import idle_recheck
@@ -70,12 +70,10 @@ class Controller:
         self._operations = operations
         self._clock = clock
         self._config = config
-        self._nudge = nudge
         self._idle_recheck = recheck
         self._transitions = Transitions(lease, clock, config.max_retry, runtime.node)
         self._setbacks = Setbacks(lease, clock, WORKSPACE)
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._under_way: dict[str, Operation] = {}
+        self._under_way = UnderWay[Operation](nudge, "Could not save how an operation ended, the next tick looks again")
         self._bounds = {
             Operation.STARTING: config.max_concurrent_starts,
             Operation.ARCHIVING: config.max_concurrent_packs,
@@ -85,19 +83,16 @@ class Controller:
         self._swept = ""
 
     async def close(self) -> None:
-        """End what this leader was doing; the next one carries it on."""
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._under_way.close()
 
     async def tick(self) -> Tick:
-        look = Observations(frozenset(self._tasks), await self._runtime.containers())
+        look = Observations(frozenset(self._under_way), await self._runtime.containers())
         begun, failed = await self._advance_each(await self._look_first(look), look)
         more_begun, more_failed = await self._advance_each(await self._look(look), look)
         stats = {
             "looked_at": len(look.candidates),
             "begun": begun + more_begun,
-            "under_way": len(self._tasks),
+            "under_way": len(self._under_way),
             "failed": failed + more_failed,
             "set_aside": len(self._setbacks.waiting()),
         }
@@ -107,7 +102,7 @@ class Controller:
         """How many were begun, and how many failed. Oldest request first."""
         begun = failed = 0
         for w in sorted(found, key=lambda w: w.desired_at):
-            if w.id in self._tasks or self._can_wait(w, look):
+            if w.id in self._under_way or self._can_wait(w, look):
                 continue
             try:
                 begun += await self._advance(w.id, look)
@@ -157,7 +152,7 @@ class Controller:
         look.returned = await self._idle_recheck.recheck([w for w in observed if idle_recheck.concerns(w)])
         for stray in strays - look.busy - set(aside):
             log.warning("A container belongs to no workspace, stopping it", workspace=stray)
-            self._spawn(stray, self._stop_stray(stray))
+            self._under_way.begin(stray, Operation.NONE, self._stop_stray(stray))
         return observed
 
     async def _observe(self, look: Observations, found: Iterable[Workspace]) -> list[Workspace]:
@@ -196,7 +191,7 @@ class Controller:
     def _has_room(self, operation: Operation) -> bool:
         """Of each kind only so many are under way at a time; candidates come oldest request first."""
         bound = self._bounds.get(operation)
-        return bound is None or sum(other is operation for other in self._under_way.values()) < bound
+        return bound is None or self._under_way.count(operation) < bound
 
     def _can_wait(self, w: Workspace, look: Observations) -> bool:
         """It is as desired or only waits for room, and nothing new was seen of it: not worth a transaction."""
@@ -229,8 +224,7 @@ class Controller:
                     w = await self._transitions.begin(c, w, operation, plan, ids.new(16))
         if blocked is not None:  # its error is saved; it is tried again with growing pauses
             raise UnreadableError(blocked)
-        self._under_way[w.id] = w.operation
-        self._spawn(w.id, self._execute(w))
+        self._under_way.begin(w.id, w.operation, self._execute(w))
         return True
 
     async def _is_used(self, c: Connection, w: Workspace, look: Observations) -> bool:
@@ -252,20 +246,6 @@ class Controller:
         return history.IdeEnded(ended.code, ended.log_tail) if ended else history.IdeGone()
 
     # --- execute
-
-    def _spawn(self, id_: str, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks[id_] = task
-        task.add_done_callback(lambda done: self._done(id_, done))
-
-    def _done(self, id_: str, task: "asyncio.Task[None]") -> None:
-        self._tasks.pop(id_, None)
-        self._under_way.pop(id_, None)
-        if not task.cancelled() and (error := task.exception()):
-            log.warning(
-                "Could not save how an operation ended, the next tick looks again", workspace=id_, error=str(error)
-            )
-        self._nudge()
 
     async def _stop_stray(self, id_: str) -> None:
         try:

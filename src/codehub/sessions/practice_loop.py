@@ -5,7 +5,6 @@ at a time, by kind; of each person one, in turns. Every save goes through the le
 what a former leader has run is run again by the next one, and only one of them is believed.
 """
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -14,6 +13,7 @@ from codehub.archives.model import Quota
 from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
+from codehub.coordinator.under_way import UnderWay
 from codehub.errors import LeaseLostError, UnavailableError
 from codehub.runtimes import limits
 from codehub.runtimes.base import Runtime
@@ -53,19 +53,14 @@ class PracticeLoop:
         self._clock = clock
         self._config = config
         self._shares = shares
-        self._nudge = nudge
         self._bounds = {Kind.FILES: FILES_AT_ONCE, Kind.CHECKS: config.checks_at_once}
-        self._under_way: dict[str, tuple[Kind, asyncio.Task[None]]] = {}
+        self._under_way = UnderWay[Kind](nudge, "Could not save how a practice task ended, it is run again")
 
     def loop(self) -> Loop:
         return Loop(NAME, self.tick, period=PERIOD_SECONDS, longest_pause=PERIOD_SECONDS)
 
     async def close(self) -> None:
-        """End what this leader was doing; the next one does it again."""
-        tasks = [task for _, task in self._under_way.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._under_way.close()
 
     async def tick(self) -> Tick:
         now = self._clock.now()
@@ -85,23 +80,11 @@ class PracticeLoop:
         for row in dropped:
             metrics.PRACTICE_TASKS.labels(row["kind"], Outcome.SUPERSEDED).inc()
         for task in claimed:
-            self._spawn(task)
+            self._under_way.begin(task.id, Kind(task.kind), self._perform(task))
         return Tick({"begun": len(claimed), "put_back": len(back), "waiting": waiting, "running": len(self._under_way)})
 
     def _room(self, kind: Kind) -> int:
-        return self._bounds[kind] - sum(other is kind for other, _ in self._under_way.values())
-
-    def _spawn(self, task: Task) -> None:
-        kind = Kind(task.kind)
-        work = asyncio.create_task(self._perform(task))
-        self._under_way[task.id] = (kind, work)
-        work.add_done_callback(lambda done: self._done(task.id, done))
-
-    def _done(self, id_: str, work: "asyncio.Task[None]") -> None:
-        self._under_way.pop(id_, None)
-        if not work.cancelled() and (error := work.exception()):
-            log.warning("Could not save how a practice task ended, it is run again", task=id_, error=str(error))
-        self._nudge()
+        return self._bounds[kind] - self._under_way.count(kind)
 
     async def _perform(self, task: Task) -> None:
         begun = self._clock.monotonic()

@@ -5,7 +5,6 @@ Every save goes through the lease, on the epoch that claimed: what a former lead
 is there already. Tried so many times, then told; a person can ask again.
 """
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
@@ -13,6 +12,7 @@ from codehub import logs
 from codehub.clock import Clock
 from codehub.coordinator.driver import Loop, Tick
 from codehub.coordinator.leader import Lease
+from codehub.coordinator.under_way import UnderWay
 from codehub.db import Connection, Row
 from codehub.errors import LeaseLostError, UnavailableError
 from codehub.policy.model import System
@@ -50,19 +50,14 @@ class FetchLoop:
         self._templates = templates
         self._clock = clock
         self._config = config
-        self._nudge = nudge
         self._seconds = seconds
-        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._under_way = UnderWay[None](nudge, "Could not save how a fetch ended, it is done again")
 
     def loop(self) -> Loop:
         return Loop(NAME, self.tick, period=PERIOD_SECONDS, longest_pause=PERIOD_SECONDS)
 
     async def close(self) -> None:
-        """End what this leader was doing; the next one does it again."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._under_way.close()
 
     async def tick(self) -> Tick:
         now, epoch = self._clock.now(), self._lease.epoch
@@ -76,21 +71,9 @@ class FetchLoop:
             claimed = await c.fetch(sql.claim, room, self._runtime.node, epoch, now)
             following: datetime | None = await c.fetchval(sql.next_due, now)
         for row in claimed:
-            self._spawn(row)
+            self._under_way.begin(row["workspace_id"], None, self._perform(row))
         again_in = None if following is None else min(PERIOD_SECONDS, (following - now).total_seconds())
         return Tick({"begun": len(claimed), "running": len(self._under_way)}, again_in=again_in)
-
-    def _spawn(self, row: Row) -> None:
-        id_ = row["workspace_id"]
-        work = asyncio.create_task(self._perform(row))
-        self._under_way[id_] = work
-        work.add_done_callback(lambda done: self._done(id_, done))
-
-    def _done(self, id_: str, work: "asyncio.Task[None]") -> None:
-        self._under_way.pop(id_, None)
-        if not work.cancelled() and (error := work.exception()):
-            log.warning("Could not save how a fetch ended, it is done again", workspace=id_, error=str(error))
-        self._nudge()
 
     async def _perform(self, row: Row) -> None:
         names = ("workspace_id", "fetch_id", "url", "branch", "folder", "attempts")
