@@ -29,11 +29,11 @@
       this.wrong = [];
       this.menus = [...document.querySelectorAll("details.menu[open]")]; // close when the focus leaves them
       this.wanted = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]")].filter(reachable);
-      const start = document.createElement("span"); // where Tab goes on from
-      start.tabIndex = -1;
-      document.body.prepend(start);
-      start.focus();
-      start.remove();
+      this.start = document.createElement("span"); // where Tab goes on from; it stays: an IDE takes the focus that nobody has
+      this.start.tabIndex = -1;
+      this.start.style.position = "fixed";
+      document.body.prepend(this.start);
+      this.start.focus();
       scrollTo(0, 0);
       if (!this.listens) addEventListener("keyup", () => this.note(), true);
       this.listens = true;
@@ -43,7 +43,7 @@
     },
     note() {
       const e = document.activeElement;
-      if (!e || e === document.body || this.got.includes(e)) return;
+      if (!e || e === document.body || e === this.start || this.got.includes(e)) return;
       this.got.push(e);
       if (e.matches("iframe")) return;
       if (!shown(e)) this.wrong.push(`the focus is not seen: ${called(e)}`);
@@ -51,6 +51,7 @@
       if (why) this.wrong.push(`has the focus and ${why}: ${called(e)}`);
     },
     end() {
+      this.start.remove();
       const missed = this.wanted.filter((e) => e.isConnected && reachable(e) && !this.got.includes(e)).map((e) => `does not get the focus: ${called(e)}`);
       const order = this.got.filter((e) => this.wanted.includes(e));
       const astray = order.filter((e, at) => at && order[at - 1].compareDocumentPosition(e) & Node.DOCUMENT_POSITION_PRECEDING).map((e) => `out of order: ${called(e)}`);

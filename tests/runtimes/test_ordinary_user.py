@@ -13,8 +13,8 @@ from codehub.system.privileges import enter, needed_trees, service_account, view
 ROOT = pathlib.Path(__file__).parents[2]
 NAMES = ("isolation", "refusals", "pieces", "disk_share", "process_share", "seccomp", "closed_homes")
 ISOLATION = tuple(f"tests/runtimes/test_{name}.py" for name in NAMES)
-# What keeps people apart, as it is done by default, every time; the whole contract and the other way in `make soak`.
-OTHER = ("-k", "not bubblewrap")
+# What keeps people apart, as it is done by default, every time; the whole contract and the other ways in `make soak`.
+OTHER = ("-k", "not bubblewrap and not warm")
 FILES = [
     pytest.param((*ISOLATION, *OTHER), id="isolation"),
     pytest.param((*ISOLATION, "tests/contracts"), marks=pytest.mark.soak, id="all"),
