@@ -25,7 +25,13 @@ KEYBOARD = HERE.with_name("keyboard.js").read_text(encoding="utf-8")
 AXE = (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # Of those, what may differ between two looks at one page. Contrasts are in `checks.js`, stricter than axe's.
-DIFFERS = ["html-has-lang", "html-lang-valid", "label-content-name-mismatch", "scrollable-region-focusable", "target-size"]
+DIFFERS = [
+    "html-has-lang",
+    "html-lang-valid",
+    "label-content-name-mismatch",
+    "scrollable-region-focusable",
+    "target-size",
+]
 RUN_AXE = """async (options) => {
     // What an open menu covers is not to be hit now; the menu closes when the focus leaves it.
     const covered = document.querySelector("details.menu[open]") ? ["target-size"] : [];
