@@ -1,12 +1,15 @@
-"""A server extension, loaded by JupyterLab inside workspaces: pages take the shared static files; npm is not run.
+"""A server extension, loaded by JupyterLab inside workspaces: pages take the shared static files; npm is not run; what
+notebooks install is found.
 
 `jupyter_server_config.d/codehub.json` turns it on, beside the JupyterLab of this installation and no other. A person's
 own configuration comes before that.
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
+import site
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,10 +27,18 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 def _load_jupyter_server_extension(server: Any) -> None:
     settings = server.web_app.settings
     settings["page_config_hook"] = with_shared_files(settings.get("page_config_hook"))
+    make_user_site()
     # Extensions are loaded in the order of their names: `jupyter_lsp` has not looked yet.
     language_servers = server.config.LanguageServerManager
     if "node_roots" not in language_servers:
         language_servers.node_roots = [str(root) for root in node_roots()]
+
+
+def make_user_site() -> None:
+    """Python looks there only if it exists when it starts: what a notebook installs is then there at once."""
+    if site.ENABLE_USER_SITE:
+        with contextlib.suppress(OSError):  # the home is full, or closed
+            pathlib.Path(site.getusersitepackages()).mkdir(parents=True, exist_ok=True)
 
 
 def with_shared_files(before: Hook | None) -> Hook:

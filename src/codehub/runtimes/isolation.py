@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import codehub
-from codehub.runtimes import launch, sandbox
+from codehub.runtimes import files, launch, sandbox
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.sandbox import Machine, SandboxSpec
 from codehub.runtimes.shepherd.spec import BUBBLEWRAP, NAMESPACES, PLAIN, Spec
@@ -44,7 +44,15 @@ def look(data_dir: pathlib.Path, run_dir: pathlib.Path) -> Machine:
         trees[str(tree)] = trees[str(tree.resolve())] = None
     kept_back = [data_dir, run_dir, *(path for path in (ANSWERS,) if path.is_dir())]
     hidden = dict.fromkeys(str(path) for given in kept_back for path in (given, given.resolve()))
-    return Machine(tuple(system), tuple(etc), tuple(trees), tuple(hidden))
+    venv, venv_files = _venv()
+    return Machine(tuple(system), tuple(etc), tuple(trees), tuple(hidden), venv, venv_files)
+
+
+def _venv() -> tuple[str, tuple[str, ...]]:
+    """What the interpreter's environment is to say of itself inside, and in which files."""
+    file = pathlib.Path(sys.prefix, sandbox.VENV_FILE)
+    text = sandbox.with_user_site(files.text_of(str(file)))
+    return text, tuple(dict.fromkeys((str(file), str(file.resolve())))) if text else ()
 
 
 def find(config: RuntimeConfig, machine: Machine) -> Isolation:
@@ -66,7 +74,7 @@ def _bubblewrap(config: RuntimeConfig, machine: Machine) -> Isolation:
         return Isolation(None, "bubblewrap is not installed")
     if setpriv is None:
         return Isolation(None, "setpriv (of util-linux) is not installed")
-    with _probe_sandbox(config) as box:
+    with _probe_sandbox(config, machine) as box:
         options = sandbox.bubblewrap(program, sandbox.mounts(machine, box), box)
         command = [*options, *sandbox.drop_rights(setpriv, box.uid), *_what_to_try()]
         trouble = _try(command, b"")
@@ -76,7 +84,7 @@ def _bubblewrap(config: RuntimeConfig, machine: Machine) -> Isolation:
 
 
 def _namespaces(config: RuntimeConfig, machine: Machine) -> Isolation:
-    with _probe_sandbox(config) as box:
+    with _probe_sandbox(config, machine) as box:
         spec = Spec(
             workspace_id=box.workspace_id,
             isolation=NAMESPACES,
@@ -110,7 +118,7 @@ def _what_to_try() -> list[str]:
 
 
 @contextlib.contextmanager
-def _probe_sandbox(config: RuntimeConfig) -> Iterator[SandboxSpec]:
+def _probe_sandbox(config: RuntimeConfig, machine: Machine) -> Iterator[SandboxSpec]:
     uid = config.uid_base if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="codehub-probe-") as name:
         folder = pathlib.Path(name)
@@ -119,7 +127,7 @@ def _probe_sandbox(config: RuntimeConfig) -> Iterator[SandboxSpec]:
         if uid is not None:
             os.chown(folder / "home", uid, uid)
         box = SandboxSpec("probe", "learner", uid, f"{name}/home", f"{name}/socket", f"{name}/etc")
-        for file, text in sandbox.etc_files(box, "127.0.0.1 localhost", 0, 0).items():
+        for file, text in sandbox.etc_files(machine, box, "127.0.0.1 localhost", 0, 0).items():
             (folder / "etc" / file).write_text(text)
         yield box
 

@@ -72,6 +72,8 @@ async def start_warm(spec: Spec, kind: warm.Kind, parents: warm.WarmParents, thr
         said = b""
     if not said:
         raise StartFailedError("the shepherd ended before it answered")
+    if cold := json.loads(said).get("cold"):
+        return Cold(cold)
     if trouble := trouble_in(said):
         raise StartFailedError(trouble)
     return None

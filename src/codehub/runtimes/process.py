@@ -49,7 +49,7 @@ from codehub.runtimes.isolation import Isolation
 from codehub.runtimes.layout import Layout, WorkspacePaths
 from codehub.runtimes.network import ways
 from codehub.runtimes.records import Running
-from codehub.runtimes.sandbox import SandboxSpec
+from codehub.runtimes.sandbox import Machine, SandboxSpec
 from codehub.runtimes.shepherd.spec import NAMESPACES, PLAIN, Spec
 from codehub.runtimes.threads import DELETE, MOVE, OBSERVE, START, WARM, Threads
 from codehub.runtimes.volumes import Meta, Volumes
@@ -181,7 +181,7 @@ class ProcessRuntime:
         await self._threads.run(START, limits.require_space, self._config, self._layout.homes)
         box = workload.sandbox_of(workload_, process, paths, meta.uid, host)
         spec = workload.spec_of(workload_, paths, box, host)
-        await self._in_thread(START, lambda: self._prepare(paths, box))
+        await self._in_thread(START, lambda: self._prepare(paths, box, host.machine))
         allowed, found = limits.resolve(workload_.template.limits, self._config), await self.limits()
         groups = found.create(workload_.workspace_id, allowed)
         alone = host.isolation.kind != PLAIN and limits.counts_apart(meta.uid, os.uname().release)
@@ -348,7 +348,7 @@ class ProcessRuntime:
                 "Ask your admin for another kind, or to set CODEHUB_NETWORK_HOST_FOR=everybody"
             )
 
-    def _prepare(self, paths: WorkspacePaths, box: SandboxSpec) -> None:
+    def _prepare(self, paths: WorkspacePaths, box: SandboxSpec, machine: Machine) -> None:
         """What lies ready before a start, and may be written again at any time."""
         paths.etc.mkdir(mode=0o755, exist_ok=True)
         uid = os.getuid() if box.uid is None else box.uid
@@ -356,7 +356,7 @@ class ProcessRuntime:
         hosts = files.text_of("/etc/hosts") or "127.0.0.1 localhost\n::1 localhost"
         folders = programs.folders(self._layout.data_dir)
         for name, text in sandbox.etc_files(
-            box, hosts, uid, gid, profile=files.text_of("/etc/profile"), folders=folders
+            machine, box, hosts, uid, gid, profile=files.text_of("/etc/profile"), folders=folders
         ).items():
             files.write_whole(paths.etc / name, text, 0o644)
         paths.log.mkdir(mode=0o700, exist_ok=True)

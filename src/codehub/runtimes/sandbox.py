@@ -5,6 +5,7 @@ the system's programs, a few files of /etc, the interpreter, the home, the direc
 those trees happens to contain and is nobody's business inside is hidden in turn.
 """
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ ETC = """
 """.split()  # noqa: SIM905 (eighty quoted names, one a line, read worse)
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix")
 LEAST_TMP = 64 << 20
+VENV_FILE = "pyvenv.cfg"
+SYSTEM_SITE = re.compile(r"(?im)^(\s*include-system-site-packages\s*=\s*)false\s*$")
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Machine:
     etc: tuple[str, ...]  # names of ETC that exist
     trees: tuple[str, ...]  # the interpreter, its environment, this package
     hidden: tuple[str, ...]  # the data directory and its like, and the answers of courses
+    venv: str = ""  # what `pyvenv.cfg` of the interpreter's environment says inside; empty: there is none, or no need
+    venv_files: tuple[str, ...] = ()  # where that file lies: as it is called, and as it really is
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ def mounts(machine: Machine, box: SandboxSpec) -> list[Mount]:
     ]
     trees = [tree for tree in machine.trees if not _inside(tree, shown)]
     steps += [Mount("read-only", tree, tree) for tree in trees]
+    steps += [Mount("read-only", path, f"{box.etc}/{VENV_FILE}") for path in machine.venv_files]
     steps += [Mount("hide", path) for path in machine.hidden if _inside(path, [*shown, *trees])]
     steps += [Mount("read-only", path, path) for path in box.paths if not _inside(path, [*shown, *trees])]
     steps += [Mount("read-only", DOOR_DIR, box.door_dir)] if box.door_dir else []
@@ -150,8 +156,23 @@ unset folder
 """
 
 
+def with_user_site(venv: str) -> str:
+    """This `pyvenv.cfg` for an environment that cannot be written to: then pip installs into the home, and Python looks
+    there. Empty where it says so already.
+    """
+    changed, count = SYSTEM_SITE.subn(r"\1true", venv)
+    return changed if count else ""
+
+
 def etc_files(
-    box: SandboxSpec, hosts: str, uid: int, gid: int, *, profile: str = "", folders: Sequence[str] = ()
+    machine: Machine,
+    box: SandboxSpec,
+    hosts: str,
+    uid: int,
+    gid: int,
+    *,
+    profile: str = "",
+    folders: Sequence[str] = (),
 ) -> dict[str, str]:
     """`whoami` and `hostname` work, and tell nothing about the machine's other users; commands of `folders` are found.
 
@@ -166,6 +187,7 @@ def etc_files(
         "hosts": f"{hosts.rstrip()}\n127.0.1.1 {box.workspace_id}\n",
         "hostname": f"{box.workspace_id}\n",
         **({} if box.resolv_conf is None else {"resolv.conf": box.resolv_conf}),
+        **({VENV_FILE: machine.venv} if machine.venv else {}),
     }
 
 

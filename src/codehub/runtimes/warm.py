@@ -141,6 +141,7 @@ class WarmParents:
         self._ready: dict[Kind, _Parent] = {}
         self._loading: set[Kind] = set()
         self._unfit: dict[Kind, float] = {}  # since when
+        self._closed = False
 
     def warm_up(self, kind: Kind) -> None:
         """Have a parent of this kind; one that is there, or is being loaded, is enough."""
@@ -168,11 +169,12 @@ class WarmParents:
 
     def _keep(self, kind: Kind, parent: _Parent) -> None:
         with self._lock:
-            before = self._ready.get(kind)
-            self._ready[kind] = parent
-            self._unfit.pop(kind, None)
-        if before:
-            before.end()
+            over = parent if self._closed else self._ready.get(kind)
+            if not self._closed:
+                self._ready[kind] = parent
+                self._unfit.pop(kind, None)
+        if over:
+            over.end()
 
     def hand_over(self, kind: Kind, spec: Spec) -> bytes:
         """What the shepherd said, which is a copy of the parent. ParentFailedError: nothing has begun."""
@@ -210,7 +212,9 @@ class WarmParents:
             return {kind: parent.pid for kind, parent in self._ready.items() if parent.alive()}
 
     def close(self) -> None:
+        """Also those that are being loaded, once they are."""
         with self._lock:
+            self._closed = True
             parents, self._ready = list(self._ready.values()), {}
         for parent in parents:
             parent.end()

@@ -6,7 +6,7 @@ still not as in a new interpreter is said in docs/templates.md.
 """
 
 # Plain names and descriptors instead of paths: most of this runs between a fork and a program.
-# ruff: noqa: PTH109, PTH112, PTH120, PTH123
+# ruff: noqa: PTH100, PTH109, PTH120, PTH123
 
 import contextlib
 import ctypes
@@ -26,12 +26,13 @@ import types
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from codehub.runtimes.shepherd import frozen, namespaces, python_program
+from codehub.runtimes.shepherd import frozen, python_program
 from codehub.runtimes.shepherd.python_program import CODE, MODULE, SCRIPT, PythonProgram
 from codehub.runtimes.shepherd.spec import Spec
 from codehub.system import kernel
 
 PR_SET_MM, PR_SET_MM_MAP = 35, 14
+SYSTEM_SITE = "include-system-site-packages=true"
 _kept: list[Any] = []  # memory that the kernel was told of
 
 
@@ -54,8 +55,6 @@ class Becoming:
         program = python_program.of(spec.command)
         if program is None:
             raise OSError(f"{spec.command[0]} is no Python program")
-        if _has_own_packages(spec):
-            namespaces.execute(spec)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # as after a change of program: one's own processes can be debugged
         for number, handler in _SIGNALS.items():
             signal.signal(number, handler)
@@ -63,14 +62,6 @@ class Becoming:
         renew(spec.environment, spec.directory)
         _show(program, spec.environment)
         raise Run(program)
-
-
-def _has_own_packages(spec: Spec) -> bool:
-    """In the home, where this interpreter looks for them before its own: those have to count, and ours are loaded."""
-    if not site.ENABLE_USER_SITE:
-        return False
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return os.path.isdir(f"{spec.environment.get('HOME', '/')}/.local/lib/{version}/site-packages")
 
 
 # As a new interpreter sets them.
@@ -97,12 +88,29 @@ def renew(environment: Mapping[str, str], directory: str) -> None:
     if "HOME" in environment:
         site.USER_BASE = site.USER_SITE = None
         site.getusersitepackages()
+        if site.ENABLE_USER_SITE is False and _is_open():
+            _open_user_site()
     processes = sys.modules.get("multiprocessing.process")
     if processes:
         vars(processes)["ORIGINAL_DIR"] = directory
         processes.current_process().authkey = os.urandom(32)
     importlib.invalidate_caches()
     linecache.clearcache()
+
+
+def _is_open() -> bool:
+    """Does this environment say, inside, that packages of the home and of the system count? Outside it may not."""
+    with contextlib.suppress(OSError), open(f"{sys.prefix}/pyvenv.cfg", encoding="utf-8") as file:
+        return any(line.replace(" ", "").strip().lower() == SYSTEM_SITE for line in file)
+    return False
+
+
+def _open_user_site() -> None:
+    """What `site` does then: after the environment's own packages come those of the home, and then the system's."""
+    site.PREFIXES[:] = dict.fromkeys([sys.prefix, sys.base_prefix, sys.base_exec_prefix])
+    site.ENABLE_USER_SITE = True
+    known = {os.path.abspath(path) for path in sys.path}
+    site.addsitepackages(site.addusersitepackages(known))
 
 
 def _show(program: PythonProgram, environment: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ ends with it, which ends everything in its pid namespace), and the IDE.
 """
 
 # Plain names and descriptors instead of paths: most of this runs between a fork and an exec.
-# ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH211
+# ruff: noqa: PTH102, PTH103, PTH110, PTH112, PTH114, PTH115, PTH120, PTH211
 
 import contextlib
 import os
@@ -166,7 +166,7 @@ def _bind(source: str, target: str) -> None:
     source = "/old" + _real(source.removeprefix("/old"))
     if os.path.isdir(source):
         _folder(target)
-    else:
+    elif not os.path.exists(target):  # else it lies on top of a file of a tree that is there already
         _folder(os.path.dirname(target))
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
     kernel.mount(source, target, None, kernel.MS_BIND | kernel.MS_REC)

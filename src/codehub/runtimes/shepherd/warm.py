@@ -23,7 +23,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from codehub.runtimes.shepherd import become, frozen
+from codehub.runtimes.shepherd import become, frozen, own_packages
 from codehub.runtimes.shepherd import main as shepherd
 from codehub.runtimes.shepherd.spec import Spec
 from codehub.system import kernel
@@ -55,8 +55,9 @@ def main(arguments: list[str]) -> None:
         kernel.unshare(kernel.CLONE_NEWUTS)
         socket.sethostname(_names(told)[0])
     limits = _bound_memory(told.memory_bytes)
+    absent = Absent()
     try:
-        missing = _preload(told.preload)
+        missing = _preload(told.preload, absent)
         loaded = _stamps()
         places = _fit(told, fd)
     except (UnfitError, MemoryError, OSError) as e:
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> None:
         if _is_copy():
             control.close()
             resource.setrlimit(resource.RLIMIT_DATA, limits)
-            _shepherd(asked, loaded, places, told)
+            _shepherd(asked, loaded, places, told, absent.names)
         os.close(asked)
 
 
@@ -82,9 +83,21 @@ def _bound_memory(memory_bytes: int) -> tuple[int, int]:
     return soft, hard
 
 
-def _preload(modules: list[str]) -> list[str]:
+class Absent:
+    """Notes what modules would have used, had it been there. In a home it may be: then a copy is not the same."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def find_spec(self, name: str, path: Any = None, _target: Any = None) -> None:
+        if path is None:
+            self.names.add(name)
+
+
+def _preload(modules: list[str], absent: Absent) -> list[str]:
     """Those that are not there. A template may name what only some versions of its program have."""
     missing = []
+    sys.meta_path.append(absent)  # the last who is asked
     for name in modules:
         try:
             importlib.import_module(name)
@@ -92,6 +105,7 @@ def _preload(modules: list[str]) -> list[str]:
             missing.append(name)
         except Exception as e:
             raise UnfitError(f"{name} cannot be imported: {type(e).__name__}: {e}"[:500]) from e
+    sys.meta_path.remove(absent)
     return missing
 
 
@@ -167,7 +181,9 @@ def _is_copy() -> bool:
     return True
 
 
-def _shepherd(asked: int, loaded: dict[str, tuple[int, int, int]], places: frozen.Places, told: WarmSpec) -> NoReturn:
+def _shepherd(
+    asked: int, loaded: dict[str, tuple[int, int, int]], places: frozen.Places, told: WarmSpec, absent: set[str]
+) -> NoReturn:
     if any(_stamp(path) != stamp for path, stamp in loaded.items()):
         os.write(asked, STALE)
         os._exit(0)
@@ -184,5 +200,8 @@ def _shepherd(asked: int, loaded: dict[str, tuple[int, int, int]], places: froze
     if not text:  # they thought better of it
         os._exit(0)
     spec = Spec.loads(text)
+    if own_packages.change(spec.home, absent):
+        os.write(1, json.dumps({"cold": "own_packages"}).encode())
+        os._exit(0)
     own = dict(zip(_names(told), (spec.workspace_id, spec.user), strict=True))
     shepherd.run(spec, become.Becoming(places, own))
