@@ -71,10 +71,12 @@ async def test_a_laptop_that_slept_is_told_that_its_place_is_gone_and_how_to_joi
     small: SmallLab, waiting: Page
 ) -> None:
     cdp = await waiting.context.new_cdp_session(waiting)
+    await waiting.context.set_offline(True)  # a page that is not frozen yet might still ask
     await cdp.send("Page.setWebLifecycleState", {"state": "frozen"})
-    await small.services.waiting_streams.stop()  # the network is gone, too: no connection outlives that for long
+    await small.services.waiting_streams.stop()  # no connection outlives that for long
     await small.queue.pass_time(10 * MINUTE)
     await cdp.send("Page.setWebLifecycleState", {"state": "active"})
+    await waiting.context.set_offline(False)
     await waiting.clock.fast_forward(10 * MINUTE * 1000)
     await expect(bar(waiting)).to_contain_text("Your place in line is gone.")
     await waiting.get_by_role("button", name="Join again").click()

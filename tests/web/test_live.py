@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -58,12 +59,13 @@ class Stream:
 
 
 @contextlib.asynccontextmanager
-async def listening(site: Site, name: str, last: str | None = None) -> AsyncIterator[Stream]:
+async def listening(site: Site, name: str, last: str | None = None, since: str | None = None) -> AsyncIterator[Stream]:
+    query = {"last_event_id": since} if since else {}
     headers = {"Last-Event-ID": last} if last else {}
     token = None if name == "admin" else await site.token(name)
     async with (
         site.admin() if token is None else site.client(token) as client,
-        client.get("/api/v1/events", headers=headers, timeout=aiohttp.ClientTimeout()) as answer,
+        client.get("/api/v1/events", params=query, headers=headers, timeout=aiohttp.ClientTimeout()) as answer,
     ):
         assert answer.status == 200
         yield Stream(answer)
@@ -201,6 +203,20 @@ async def test_a_guest_who_comes_later_is_told_too_and_resumes(site: Site) -> No
     await rename(site, w, "two")
     async with listening(site, "jun", jun.last_id) as again:
         assert (await again.next())[1]["name"] == "two"
+
+
+@pytest.mark.usefixtures("people")
+async def test_a_page_says_what_it_knows_of_and_its_stream_begins_with_what_came_after(site: Site) -> None:
+    w = await create(site, "mina")
+    await site.services.hub.now()
+    async with site.browser("mina") as browser, browser.get("/") as page:
+        (since,) = re.findall(r'<meta name="events" content="(\d+)">', await page.text())
+    await rename(site, w, "meanwhile")
+    async with listening(site, "mina", since=since) as stream:
+        assert (await stream.next())[1]["name"] == "meanwhile"
+    async with listening(site, "mina", stream.last_id, since=since) as again:  # as a browser does that lost it
+        await rename(site, w, "later")
+        assert (await again.next())[1]["name"] == "later"
 
 
 @pytest.mark.usefixtures("people")

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import StreamingResponse
 
 from codehub import logs
@@ -40,6 +40,7 @@ async def stream_events(
     request: Request,
     caller: Annotated[Principal, may(Action.EVENTS_FOLLOW)],
     last_event_id: Annotated[str | None, Header(max_length=50)] = None,
+    resume_after: Annotated[str | None, Query(alias="last_event_id", max_length=50)] = None,
 ) -> StreamingResponse:
     """What changed in your workspaces and those shared with you; for admins, in all.
 
@@ -49,13 +50,14 @@ async def stream_events(
     teach, `class_updated`, `progress_updated` and `hand_updated` (data: `class_id`, and the `learner` whose doing it
     was), `class_joined` and `class_left` (you teach it from now on, or no more); of your courses, and for admins of
     all, `course_updated` (data: `course_id`, `version`), and of what you sent as a course and did not save yet,
-    `draft_updated`; for admins, `backup_updated` (data: `backup_id`); `heartbeat`. Resumes by `Last-Event-ID`. `reset`
-    says that events are missing (you read too slowly, or resumed from too long ago): read the state anew, and go on
-    listening.
+    `draft_updated`; for admins, `backup_updated` (data: `backup_id`); `heartbeat`. Resumes by `Last-Event-ID`, or
+    by `last_event_id` in the address. `reset` says that events are missing (you read too slowly, or resumed from too
+    long ago): read the state anew, and go on listening.
     """
     hub = services_of(request).hub
     # Taken before the answer begins: whatever the client reads after that, it learns of what changes later.
-    cursor = parse_cursor(last_event_id) if last_event_id else await hub.now()
+    after = last_event_id or resume_after
+    cursor = parse_cursor(after) if after else await hub.now()
     return provide.get(request, Streams).begin(caller, _stream(hub, caller, cursor), "text/event-stream")
 
 

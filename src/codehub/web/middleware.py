@@ -65,6 +65,7 @@ class RequestContext:
             return
         state = scope.setdefault("state", {})
         state.update(request_id=ids.new(16), address=self._address(scope), cookie=None)
+        state["events"] = scope["app"].state.services.hub.position  # before anything that a page shows is read
         status = 0
         begun = time.perf_counter()
 

@@ -77,6 +77,7 @@ def render(request: Request, template: str, status: int = 200, *, home_url: str 
         "languages": {code: (name, _in_language(request, code)) for code, name in LANGUAGES.items()},
         "own_language": own.language if (own := _reader(request)) else None,
         "this_page": request.url.path,
+        "events": getattr(request.state, "events", 0),
         "home_url": home_url.rstrip("/"),
         "docs_open": is_local(request),
         "codehub": invocation.CODEHUB if is_local(request) or _is_for_admins(values) else invocation.PLAIN,

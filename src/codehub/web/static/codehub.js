@@ -6,6 +6,7 @@ const region = document.querySelector("[data-live]");
 const announce = document.getElementById("announce");
 const EVERY = Number(region?.dataset.every) || 30_000; // ms: also without news, since times pass; lines move without any
 const WITHOUT_STREAM = 3_000;
+const CALM = Number(region?.dataset.calm) || 0; // ms after it was asked for: until then the page is not looked at again
 const TOGETHER = 120; // ms: several news in a row make one look
 const SPREAD = 3_000; // ms: news for a whole class; hundreds of pages that look in the same moment would all wait
 const ALL_USERS = 2_000; // the same for an admin who watches all users' workspaces
@@ -19,6 +20,7 @@ let planned = null;
 let due = 0; // when
 let latest = 0; // the number of the newest look: an older answer that comes late is not shown
 let ended = false;
+let since = document.querySelector("meta[name=events]")?.content; // what this page knows of; the first stream goes on from there
 
 // --- looking ---------------------------------------------------------------------------------------------------------
 
@@ -62,16 +64,16 @@ async function look() {
 
 /** Look after so many ms, or sooner if that is planned already: news in a row must not put it off for ever. */
 function plan(delay) {
-  const at = performance.now() + delay;
+  const at = Math.max(performance.now() + delay, CALM);
   if (ended || (planned && due <= at)) return;
   clearTimeout(planned);
   due = at;
-  planned = setTimeout(look, delay);
+  planned = setTimeout(look, at - performance.now());
 }
 
 function listen() {
   if (ended || stream) return;
-  stream = new EventSource("/api/v1/events");
+  stream = new EventSource(since ? `/api/v1/events?last_event_id=${since}` : "/api/v1/events");
   const news = (event) => {
     const { id, owner } = JSON.parse(event.data);
     const watched = region.dataset.owner;
@@ -103,7 +105,10 @@ function listen() {
   stream.addEventListener("queue_entered", () => turn(null));
   stream.addEventListener("reset", anew); // events are missing: the page itself says how it is
   stream.addEventListener("heartbeat", () => connected(true));
-  stream.onopen = () => plan(TOGETHER); // whatever was missed
+  stream.onopen = () => {
+    plan(since ? EVERY : TOGETHER); // whatever was missed: the first stream tells it
+    since = null;
+  };
   stream.onerror = () => {
     // A refusal ends it for good: the look that follows finds out why.
     if (stream.readyState === EventSource.CLOSED) silence();
