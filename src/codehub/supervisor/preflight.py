@@ -18,7 +18,7 @@ def problems(settings: Settings) -> list[str]:
     checks: tuple[Callable[[], object], ...] = (
         lambda: DataDir(settings.storage.data_dir).check(),
         lambda: service_account(settings.server.user),
-        lambda: Templates.load(settings.runtime.templates_dir, settings.storage.data_dir),
+        lambda: Templates.load(settings.runtime.templates_dir, settings.storage.data_dir, settings.runtime.runtime),
     )
     return [*listeners.problems(settings), *(problem for check in checks for problem in _problems(check))]
 

@@ -140,7 +140,7 @@ def _required(settings: Settings) -> tuple[str, str, str]:
 
 
 def _templates(settings: Settings) -> Templates:
-    templates = Templates.load(settings.runtime.templates_dir, settings.storage.data_dir)
+    templates = Templates.load(settings.runtime.templates_dir, settings.storage.data_dir, settings.runtime.runtime)
     if templates.find(settings.practice.template) is None:
         known = ", ".join(template.name for template in templates.all())
         raise SettingsError(

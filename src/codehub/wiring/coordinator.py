@@ -81,7 +81,7 @@ class Coordinator:
         self._account = account = service_account(settings.server.user)
         self._runtime: Runtime = ProcessRuntime(storage.data_dir, settings.runtime, account, clock)
         self._objects: ObjectStore = open_store(storage.object_store_url)
-        self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir, settings.runtime.runtime)
         self._ttl_policies = TtlPolicies(settings.ttl, settings.activity, self._templates)
         assert storage.redis_url  # noqa: S101 (checked by `run`)
         self._redis = open_redis(storage.redis_url)
