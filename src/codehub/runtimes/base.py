@@ -174,7 +174,15 @@ class IsolationUnavailableError(RuntimeFailureError):
     code = "IsolationUnavailable"
 
 
-class Runtime(Protocol):
+class Logs(Protocol):
+    """All that the API wants of a runtime."""
+
+    def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
+        """The IDE's own log, its end first; then, with `follow`, what comes."""
+        ...
+
+
+class Runtime(Logs, Protocol):
     name: str
 
     @property
@@ -278,10 +286,6 @@ class Runtime(Protocol):
         person changed stays, and what is new is put beside it under another name. `quota`: the home's; beyond it
         nothing is written (`HomeFullError`).
         """
-        ...
-
-    def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
-        """The IDE's own log, its end first; then, with `follow`, what comes."""
         ...
 
     async def disk_usage(self, workspace_id: str) -> int:

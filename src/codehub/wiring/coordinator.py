@@ -1,6 +1,7 @@
 """The coordinator's part of the composition root: builds the loops of a lease. `roles.coordinator` runs it."""
 
 import asyncio
+import contextlib
 import functools
 from typing import Any
 
@@ -32,10 +33,10 @@ from codehub.reconciler.operations import Operations
 from codehub.reconciler.ttl import TtlRunner
 from codehub.reconciler.warming import Warming
 from codehub.retention import disk, gc, housekeeping, preview, trash
+from codehub.runtimes import choice, log_server
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
-from codehub.runtimes.process import ProcessRuntime
 from codehub.schedules import loop as schedules
 from codehub.schedules import store as schedules_store
 from codehub.schedules.loop import SchedulesLoop
@@ -79,7 +80,7 @@ class Coordinator:
         self._clock = clock
         storage = settings.storage
         self._account = account = service_account(settings.server.user)
-        self._runtime: Runtime = ProcessRuntime(storage.data_dir, settings.runtime, account, clock)
+        self._runtime: Runtime = choice.open_runtime(storage.data_dir, settings.runtime, account, clock)
         self._objects: ObjectStore = open_store(storage.object_store_url)
         self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir, settings.runtime.runtime)
         self._ttl_policies = TtlPolicies(settings.ttl, settings.activity, self._templates)
@@ -128,7 +129,7 @@ class Coordinator:
         downloads = Downloads(self._runtime, self._objects, self._clock, at_once, read_backup)
         try:
             door = Layout(self._settings.storage.data_dir).door
-            async with downloads.serving(data.downloads_socket, self._account), holds.serving(door):
+            async with downloads.serving(data.downloads_socket, self._account), holds.serving(door), self._logs():
                 await self._driver.run()
         finally:
             await controller.close()
@@ -136,6 +137,13 @@ class Coordinator:
             await backups.close()
             await fetching.close()
             await installing.close()
+
+    def _logs(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Of processes, the API reads them itself."""
+        if self._settings.runtime.runtime == choice.PROCESS:
+            return contextlib.nullcontext()
+        data = DataDir(self._settings.storage.data_dir)
+        return log_server.serving(self._runtime, data.logs_socket, self._account)
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))

@@ -90,6 +90,10 @@ class Lifecycle:
     async def is_running(self, workspace_id: str) -> bool:
         return _runs(await self._inspect(self._names.ide(workspace_id)))
 
+    async def first_process(self, workspace_id: str) -> int | None:
+        info = await self._inspect(self._names.ide(workspace_id))
+        return int(info["State"]["Pid"]) if _runs(info) else None
+
     async def running(self, workspace_id: str) -> Mapping[str, Any]:
         """All that the engine knows of one that runs."""
         info = await self._inspect(self._names.ide(workspace_id))

@@ -70,6 +70,9 @@ class DockerRuntime:
     async def container(self, workspace_id: str) -> Container | None:
         return await self._lifecycle.one(workspace_id)
 
+    async def first_process(self, workspace_id: str) -> int | None:
+        return await self._lifecycle.first_process(workspace_id)
+
     async def volumes(self, ids: Collection[str]) -> Found[Volume]:
         return await self._volumes.look(ids)
 
