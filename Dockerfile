@@ -22,19 +22,24 @@ LABEL org.opencontainers.image.title="CodeHub"
 USER 65532:65532
 ENTRYPOINT ["codehub"]
 
-# What workspaces run. Nothing of the platform's is in them but its package: no configuration, no secret.
-FROM base AS terminal
-LABEL org.opencontainers.image.title="CodeHub Terminal"
+# What workspaces run. Nothing of the platform's is in them but its package: no configuration, no secret, and not the
+# answers of the courses that come along. A login shell, as an IDE's terminals are, finds the same programs.
+FROM base AS workspace
+RUN rm -r /opt/codehub/lib/python3.*/site-packages/codehub/courses/shipped && \
+    echo 'case ":$PATH:" in *:/opt/codehub/bin:*) ;; *) PATH="$PATH:/opt/codehub/bin" ;; esac' > /etc/profile.d/codehub.sh
 USER 65532:65532
+
+FROM workspace AS terminal
+LABEL org.opencontainers.image.title="CodeHub Terminal"
 CMD ["bash"]
 
-FROM base AS jupyterlab
+FROM workspace AS jupyterlab
 LABEL org.opencontainers.image.title="CodeHub JupyterLab"
-USER 65532:65532
 CMD ["jupyter-lab", "--no-browser"]
 
 # Takes minutes: some of its parts are compiled.
-FROM base AS code-server
+FROM workspace AS code-server
+USER 0:0
 ARG CODE_SERVER=4.139.1
 RUN apt-get update && apt-get install -y --no-install-recommends g++ make git libkrb5-dev libsecret-1-dev libx11-dev \
         libxkbfile-dev && rm -rf /var/lib/apt/lists/*

@@ -219,7 +219,7 @@ class Lifecycle:
         # Its relay makes the socket in there; the group of the front door may enter.
         paths.socket_dir.mkdir(mode=0o750, exist_ok=True)
         os.chown(paths.socket_dir, uid, self._gid)
-        paths.socket_dir.chmod(0o750)
+        paths.socket_dir.chmod(0o2750)
         door = self._layout.door.parent
         return Place(
             home=home,
