@@ -70,7 +70,10 @@ def running() -> Iterator[str]:
 def _command(cache: pathlib.Path, socket: str) -> list[str]:
     folders = ["--data-root", str(cache / "engine"), "--exec-root", str(cache / "exec")]
     files = ["--pidfile", str(cache / "docker.pid"), "-H", f"unix://{socket}"]
-    return ["dockerd", *folders, *files, "--iptables=false", "--ip6tables=false", "--bridge=none"]
+    # Mounts of its own: a sandbox that is made on this machine meanwhile would keep copies of the engine's, and an
+    # overlay that is mounted twice loses files.
+    apart = ["unshare", "--mount", "--propagation", "private", "--"]
+    return [*apart, "dockerd", *folders, *files, "--iptables=false", "--ip6tables=false", "--bridge=none"]
 
 
 def _wait_for(socket: str, daemon: subprocess.Popen[bytes], log: pathlib.Path) -> None:
@@ -177,9 +180,21 @@ async def log_files(runtime: DockerRuntime, workspace_id: str) -> list[pathlib.P
     return await asyncio.to_thread(lambda: list(folder.glob("*-json.log*")))
 
 
-def relay_of(runtime: DockerRuntime, workspace_id: str) -> str:
-    return runtime.names.relay(workspace_id)
+async def roles(runtime: DockerRuntime) -> list[str]:
+    """Of all containers that are there, running or not."""
+    listed = await runtime.engine.call("GET", "/containers/json", all="1", filters=labelled(runtime.names.ours))
+    return sorted(one["Labels"][names.ROLE] for one in listed)
 
 
-def role(labels: dict[str, str]) -> str:
-    return labels[names.ROLE]
+async def described(runtime: DockerRuntime, workspace_id: str) -> str:
+    """For a test that fails: what the engine knows of the two containers, and what the relay says."""
+    said = []
+    for name in (runtime.names.ide(workspace_id), runtime.names.relay(workspace_id)):
+        info = await runtime.engine.call("GET", f"/containers/{name}/json", missing=True) or {}
+        printed = await asyncio.to_thread(docker, runtime.engine.socket, "logs", name, check=False)
+        seen = f"ls -la /proc/{info.get('State', {}).get('Pid')}/root/run/*"
+        folders = await asyncio.to_thread(subprocess.run, ["sh", "-c", seen], check=False, capture_output=True)
+        said.append(
+            f"{info.get('State')} {info.get('RestartCount')} {printed.stderr[-1000:]} {folders.stdout.decode()}"
+        )
+    return "\n".join(said)

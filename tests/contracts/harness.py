@@ -147,7 +147,8 @@ async def answering(runtime: Runtime, workspace_id: str) -> Container:
     except TimeoutError:
         log = b"".join([piece async for piece in runtime.logs(workspace_id)])
         seen = await runtime.container(workspace_id), await runtime.last_exit(workspace_id)
-        raise AssertionError(f"{workspace_id} does not answer: {seen}, {log[-2000:]!r}") from None
+        more = await docker_engine.described(runtime, workspace_id) if isinstance(runtime, DockerRuntime) else ""
+        raise AssertionError(f"{workspace_id} does not answer: {seen}, {log[-2000:]!r} {more}") from None
     assert found
     return found
 

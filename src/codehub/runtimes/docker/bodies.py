@@ -130,7 +130,7 @@ def relay_beside(container: str, workload: Workload, place: Place, image: str, o
             "Memory": RELAY_MEMORY,
             "MemorySwap": RELAY_MEMORY,
             "PidsLimit": 16,
-            "LogConfig": {"Type": "none"},
+            "LogConfig": {"Type": "json-file", "Config": {"max-size": "64k", "max-file": "1"}},
             "Mounts": mounts,
         },
     }
