@@ -89,6 +89,9 @@ async def test_a_workspace_runs_sleeps_wakes_is_archived_restored_and_leaves_not
         async with client.get(f"/api/v1/workspaces/{id_}/logs") as answer:
             assert answer.status == 200
             assert template == "terminal" or "Jupyter" in await answer.text()
+        if template == "jupyterlab":
+            async with client.get(f"/api/v1/workspaces/{id_}/logs/follow") as answer:
+                assert b"Jupyter" in await answer.content.readuntil(b"Jupyter")
         await wish(client, id_, "STANDBY")
         assert await runtime.containers() == {}
         await wish(client, id_, "RUNNING")

@@ -27,9 +27,6 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         "redis": lambda: servers.redis_server(settings),
         "background work": lambda: background.check(settings),
         "object store": lambda: store.check(settings.storage),
-        "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
-        "shares": lambda: in_thread(lambda: workspaces.shares(settings)),
-        "system calls": lambda: in_thread(isolation.system_calls),
         **(_of_docker(settings) if settings.runtime.runtime == "docker" else _of_processes(settings)),
     }
     return list(await asyncio.gather(*(_bounded(name, check) for name, check in checks.items())))
@@ -39,8 +36,11 @@ def _of_processes(settings: config.Settings) -> dict[str, Callable[[], Awaitable
     return {
         "isolation": lambda: workspaces.isolation(settings),
         "network": lambda: workspaces.network(settings),
+        "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
         "bubblewrap": isolation.bubblewrap,
         "user namespaces": isolation.user_namespaces,
+        "shares": lambda: in_thread(lambda: workspaces.shares(settings)),
+        "system calls": lambda: in_thread(isolation.system_calls),
         "kernel tables": lambda: in_thread(isolation.user_tables),
         "control groups": lambda: in_thread(isolation.control_groups),
     }
@@ -53,6 +53,8 @@ def _of_docker(settings: config.Settings) -> dict[str, Callable[[], Awaitable[Fi
         "docker engine": lambda: docker.engine(settings),
         "images": lambda: docker.images(settings),
         "network": lambda: docker.network(settings),
+        "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
+        "shares": lambda: in_thread(lambda: workspaces.shares(settings)),
     }
 
 

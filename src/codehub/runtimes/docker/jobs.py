@@ -82,28 +82,16 @@ class Jobs:
     async def _running(
         self, workspace_id: str, volume: str, name: str, arguments: dict[str, object]
     ) -> AsyncIterator["JobProcess"]:
-        process = await self._begin(workspace_id, volume, {"job": name, "arguments": arguments})
+        made = await self._create(workspace_id, volume, {"job": name, "arguments": arguments})
+        try:
+            process = await JobProcess.begin(self._engine, made)
+        except BaseException:
+            await asyncio.shield(self._discard(made))
+            raise
         try:
             yield process
         finally:
             await asyncio.shield(asyncio.ensure_future(process.end()))
-
-    async def _begin(self, workspace_id: str, volume: str, order: dict[str, object], attempts: int = 2) -> "JobProcess":
-        """Seen on a busy machine: the engine cannot find a program in an image that has it, and a moment later it can.
-
-        One that was refused has not run, so that it may be tried again.
-        """
-        made = await self._create(workspace_id, volume, order)
-        try:
-            return await JobProcess.begin(self._engine, made)
-        except EngineError:
-            await self._discard(made)
-            if attempts <= 1:
-                raise
-        except BaseException:
-            await asyncio.shield(self._discard(made))
-            raise
-        return await self._begin(workspace_id, volume, order, attempts - 1)
 
     async def _create(self, workspace_id: str, volume: str, order: dict[str, object]) -> str:
         body = job_body(self._image, volume, order, self._names.labels(workspace_id, names.JOB))

@@ -8,7 +8,6 @@ remembered: each workspace has a container for its IDE, one for the relay beside
 import asyncio
 import contextlib
 import json
-import os
 import pathlib
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
@@ -16,7 +15,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, 
 from codehub.archives import process as archives
 from codehub.archives.model import Packing, Progress, Quota, no_progress
 from codehub.clock import Clock
-from codehub.errors import StartError
 from codehub.runtimes import inside, limits, nodes, uids
 from codehub.runtimes.base import (
     Cold,
@@ -50,8 +48,6 @@ class DockerRuntime:
     name = "docker"
 
     def __init__(self, data_dir: pathlib.Path, config: RuntimeConfig, account: Account | None, clock: Clock) -> None:
-        if os.geteuid() != 0:
-            raise StartError("CODEHUB_RUNTIME=docker needs root, which an account that may use Docker is anyway")
         self._layout = Layout(data_dir)
         self._config = config
         self._clock = clock
