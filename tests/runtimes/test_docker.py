@@ -18,6 +18,7 @@ from codehub.runtimes.base import (
     IsolationUnavailableError,
     RuntimeFailureError,
     StartFailedError,
+    UnreadableError,
     Volume,
 )
 from codehub.runtimes.docker import names
@@ -147,6 +148,22 @@ async def test_a_network_whose_containers_reach_each_other_is_refused() -> None:
                 await runtime.engine.call("DELETE", "/networks/codehub-test", missing=True)
 
 
+async def test_a_network_that_was_made_for_workspaces_is_used() -> None:
+    """Whether it leads anywhere is the engine's and the firewall's part; this engine has neither."""
+    async with docker_engine.fresh_runtime(network="internet", docker_network="codehub-test") as (runtime, _):
+        options = {"com.docker.network.bridge.enable_icc": "false"}
+        body = {"Name": "codehub-test", "Driver": "bridge", "Options": options}
+        await runtime.engine.call("POST", "/networks/create", body)
+        try:
+            await running(runtime, workload(server()))
+            devices = await runtime.exec("w1", ["ls", "/sys/class/net"])
+            assert devices.output.split() == [b"eth0", b"lo"]
+            await runtime.stop("w1", 5)
+        finally:
+            await docker_engine.clear(runtime)
+            await runtime.engine.call("DELETE", "/networks/codehub-test", missing=True)
+
+
 async def test_an_images_own_user_gets_the_home(runtime: DockerRuntime) -> None:
     await runtime.create_volume("w1", "g1")
     await runtime.put("w1", {"before": b"x"})
@@ -190,6 +207,54 @@ async def test_an_engine_that_does_not_answer_is_said(tmp_path: pathlib.Path) ->
     for verb in (runtime.containers(), runtime.create_volume("w1", "g1"), runtime.volumes(["w1"])):
         with pytest.raises(EngineUnreachableError, match="CODEHUB_DOCKER_SOCKET"):
             await verb
+
+
+# --- disk
+
+
+async def test_a_home_beyond_its_limit_ends_says_why_and_can_be_emptied(runtime: DockerRuntime) -> None:
+    limited = workload(server(limits=ResourceLimits(disk_mb=64)))
+    await running(runtime, limited)
+    assert (await runtime.exec("w1", ["sh", "-c", "head -c 50M /dev/zero > one"])).exit_code == 0
+    await runtime.disk_guard.look()
+    assert "w1" in await runtime.containers()
+    async with runtime.disk_guard.watching():
+        await runtime.exec("w1", ["sh", "-c", "head -c 50M /dev/zero > two"])
+        await ended(runtime, "w1")
+        last = await runtime.last_exit("w1")
+        assert last
+        assert "the home is full (100 of 64 MB)" in last.log_tail
+        await runtime.start(limited)
+        await answering(runtime, "w1")
+        large = await runtime.exec("w1", ["sh", "-c", "head -c 40M /dev/zero > three; stat -c %s three; rm three"])
+        assert large.output.split()[-1] == str(32 << 20).encode()  # one file
+        for _ in range(2):
+            await runtime.disk_guard.measure((await runtime.disk_guard._running())[0])
+        assert (await runtime.exec("w1", ["rm", "one"])).exit_code == 0
+        await runtime.exec("w1", ["sh", "-c", "for n in 4 5 6; do head -c 30M /dev/zero > $n; done"])
+        await ended(runtime, "w1")
+
+
+async def test_where_the_disk_runs_full_the_one_that_writes_most_ends(runtime: DockerRuntime) -> None:
+    """That it does is not tried here, where others need the disk; only who it would be."""
+    await running(runtime, workload(server()))
+    await running(runtime, workload(server(), "w2", "bob"))
+    writing = asyncio.create_task(
+        runtime.exec("w2", ["sh", "-c", "for n in $(seq 40); do head -c 20M /dev/zero > f; sync f; sleep 0.2; done"])
+    )
+
+    async def ended_one() -> bool:
+        guard = runtime.disk_guard
+        await guard.end_the_fastest(await guard._running())
+        return set(await runtime.containers()) != {"w1", "w2"}
+
+    await until(ended_one)
+    assert set(await runtime.containers()) == {"w1"}
+    with contextlib.suppress(RuntimeFailureError):
+        await writing
+    last = await runtime.last_exit("w2")
+    assert last
+    assert "nearly full" in last.log_tail
 
 
 # --- two platforms, and volumes
@@ -253,7 +318,10 @@ async def test_a_volume_that_cannot_be_read_is_told_apart_and_keeps_its_home(run
     assert (found, list(found.unreadable)) == ({}, ["w1"])
     assert await runtime.disk_items() == [DiskItem("w1", "", "unreadable")]
     await runtime.delete_volume("w1", "g1")  # which it may be, or not
-    await runtime.create_volume("w1", "g2")
+    with pytest.raises(UnreadableError):
+        await runtime.create_volume("w1", "g2")
+    with pytest.raises(UnreadableError):
+        await runtime.unpack("w1", "g2", archive_of({"file": "x"}), source())
     assert list((await runtime.volumes(["w1"])).unreadable) == ["w1"]
     await runtime.delete_volume("w1", "")
     assert await runtime.disk_items() == [DiskItem("w1", "g1", "unpacked")]  # for the garbage collection
@@ -266,9 +334,9 @@ async def test_a_volume_that_somebody_removed_is_lost_and_never_an_empty_one(run
     assert await runtime.volumes(["w1"]) == {}
     with pytest.raises(RuntimeFailureError, match="no volume"):
         await runtime.start(workload(server()))
+    await runtime.unpack("w1", "g1b", archive_of({"file": "x"}), source())  # as who recovers it does
+    assert (await runtime.volumes(["w1"]))["w1"].generation == "g1b"
     # Removed while a start is under way: the engine makes an empty one of that name for the container.
-    await runtime.delete_volume("w1", "g1")
-    await runtime.create_volume("w1", "g2")
     entry = await runtime._volumes.require("w1")
     await runtime.engine.call("DELETE", f"/volumes/{entry.home.name}")
     link = await runtime._volumes.make_link("w1", entry.home.uid)

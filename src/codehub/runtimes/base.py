@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from codehub.archives.model import Packing, Progress, Quota, no_progress
 from codehub.errors import CodeHubError
@@ -180,6 +180,13 @@ class Logs(Protocol):
     def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
         """The IDE's own log, its end first; then, with `follow`, what comes."""
         ...
+
+
+@runtime_checkable
+class Watching(Protocol):
+    """A runtime that runs on an engine, whose leader has to look after what the engine does not."""
+
+    def watching(self) -> AbstractAsyncContextManager[None]: ...
 
 
 class Runtime(Logs, Protocol):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+from collections.abc import AsyncIterator
 from typing import Any
 
 from codehub import logs
@@ -34,7 +35,7 @@ from codehub.reconciler.ttl import TtlRunner
 from codehub.reconciler.warming import Warming
 from codehub.retention import disk, gc, housekeeping, preview, trash
 from codehub.runtimes import choice, log_server
-from codehub.runtimes.base import Runtime
+from codehub.runtimes.base import Runtime, Watching
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
 from codehub.schedules import loop as schedules
@@ -129,7 +130,7 @@ class Coordinator:
         downloads = Downloads(self._runtime, self._objects, self._clock, at_once, read_backup)
         try:
             door = Layout(self._settings.storage.data_dir).door
-            async with downloads.serving(data.downloads_socket, self._account), holds.serving(door), self._logs():
+            async with downloads.serving(data.downloads_socket, self._account), holds.serving(door), self._beside():
                 await self._driver.run()
         finally:
             await controller.close()
@@ -138,12 +139,15 @@ class Coordinator:
             await fetching.close()
             await installing.close()
 
-    def _logs(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Of processes, the API reads them itself."""
-        if self._settings.runtime.runtime == choice.PROCESS:
-            return contextlib.nullcontext()
-        data = DataDir(self._settings.storage.data_dir)
-        return log_server.serving(self._runtime, data.logs_socket, self._account)
+    @contextlib.asynccontextmanager
+    async def _beside(self) -> AsyncIterator[None]:
+        """What an engine does not do: logs for the API, a watch. Of processes, the API reads files itself."""
+        async with contextlib.AsyncExitStack() as stack:
+            if isinstance(self._runtime, Watching):
+                await stack.enter_async_context(self._runtime.watching())
+                data = DataDir(self._settings.storage.data_dir)
+                await stack.enter_async_context(log_server.serving(self._runtime, data.logs_socket, self._account))
+            yield
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))

@@ -39,6 +39,7 @@ class Place:
     gid: int  # of those who may come in through the relay
     started_at: str
     path: str = PATH  # the image's
+    full: tuple[int, int] = (0, 0)  # bytes and files of a home that is too large already
 
 
 def spec_of(workload: Workload) -> ContainerSpec:
@@ -85,7 +86,12 @@ def ide(workload: Workload, place: Place, allowed: Limits, log_max_bytes: int, o
         **({"CODEHUB_HOLD_SOCKET": f"{DOOR_DIR}/hold.sock"} if place.door_dir else {}),
         **workload.environment,
     }
-    about = {names.READY: _ready(workload), names.STARTED_AT: place.started_at, names.USER: user}
+    about = {
+        names.READY: _ready(workload),
+        names.STARTED_AT: place.started_at,
+        names.USER: user,
+        **_disk(place, allowed),
+    }
     return {
         "Image": spec.image,
         **({"Entrypoint": [], "Cmd": [expand(word, values) for word in spec.command]} if spec.command else {}),
@@ -104,7 +110,7 @@ def ide(workload: Workload, place: Place, allowed: Limits, log_max_bytes: int, o
             "LogConfig": _log(log_max_bytes),
             "OomScoreAdj": LARGEST_OOM_SCORE,
             "Mounts": _mounts(home_of(workload), place),
-            **_shares(allowed),
+            **_shares(allowed, file_bytes=_file_bytes(place, allowed)),
         },
     }
 
@@ -189,8 +195,20 @@ def _shown(source: str, target: str) -> dict[str, Any]:
     return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": True}
 
 
-def _shares(allowed: Limits) -> dict[str, Any]:
-    ulimits = {"nofile": allowed.open_files, "fsize": allowed.disk_mb * MIB}
+def _disk(place: Place, allowed: Limits) -> dict[str, str]:
+    """For `disk_guard`."""
+    most = {names.DISK_BYTES: str(allowed.disk_mb * MIB), names.DISK_FILES: str(allowed.files)}
+    return {**most, **{label: str(number) for label, number in zip(names.AT_START, place.full, strict=True)}}
+
+
+def _file_bytes(place: Place, allowed: Limits) -> int:
+    """One file's size: in a home that is too large already, enough to save a text, and nothing large."""
+    size = allowed.disk_mb * MIB
+    return min(size, limits.FILE_WHEN_FULL) if any(place.full) and size else size
+
+
+def _shares(allowed: Limits, file_bytes: int) -> dict[str, Any]:
+    ulimits = {"nofile": allowed.open_files, "fsize": file_bytes}
     shares: Mapping[str, Any] = {
         "Memory": allowed.memory_mb * MIB,
         "MemorySwap": allowed.memory_mb * MIB,

@@ -22,7 +22,7 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 def running_of(workspace_id: str, info: Mapping[str, Any]) -> Running:
     labels, pid = info["Config"]["Labels"], int(info["State"]["Pid"])
     first = Identity.of(pid) if pid else None
-    if first is None or info["Id"] not in _groups_text(pid):  # its number may be another's by now
+    if first is None or not is_of(pid, info["Id"]):
         raise RuntimeFailureError("the workspace is not running")
     uid, user = int(labels[names.UID]), labels[names.USER]
     limits = {limit["Name"]: limit["Hard"] for limit in info["HostConfig"].get("Ulimits") or []}
@@ -47,6 +47,11 @@ def environment_of(workspace_id: str, info: Mapping[str, Any]) -> dict[str, str]
     given = dict(text.partition("=")[::2] for text in info["Config"]["Env"])
     basic = bodies.basic_environment(workspace_id, info["Config"]["Labels"][names.USER], bodies.PATH)
     return {**basic, "PATH": given.get("PATH", basic["PATH"])}
+
+
+def is_of(pid: int, container: str) -> bool:
+    """Its number may be another's by now; the engine names control groups by the container."""
+    return container in _groups_text(pid)
 
 
 def _groups_text(pid: int) -> str:

@@ -27,6 +27,7 @@ from codehub.runtimes.base import (
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.docker import bodies, logs, names, networks
 from codehub.runtimes.docker.bodies import Place
+from codehub.runtimes.docker.disk_guard import Amount, amount_when_full
 from codehub.runtimes.docker.engine import CALL_SECONDS, Engine, EngineError, labelled, path
 from codehub.runtimes.docker.names import Names
 from codehub.runtimes.docker.volumes import Entry
@@ -220,7 +221,8 @@ class Lifecycle:
         paths.socket_dir.mkdir(mode=0o750, exist_ok=True)
         os.chown(paths.socket_dir, uid, self._gid)
         paths.socket_dir.chmod(0o2750)
-        door = self._layout.door.parent
+        door, allowed = self._layout.door.parent, bodies.limits_of(workload, self._config)
+        full = amount_when_full(paths.usage_file, Amount(allowed.disk_mb * limits.MIB, allowed.files))
         return Place(
             home=home,
             link=link,
@@ -232,6 +234,7 @@ class Lifecycle:
             gid=self._gid,
             started_at=self._clock.now().isoformat(),
             path=_path_of(image),
+            full=(full.bytes, full.files),
         )
 
     # --- ending

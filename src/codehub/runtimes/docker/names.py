@@ -10,6 +10,9 @@ INSTALLATION, WORKSPACE, ROLE = f"{PREFIX}.installation", f"{PREFIX}.workspace",
 GENERATION, RESTORED_FROM, HOME_NAME = f"{PREFIX}.generation", f"{PREFIX}.restored-from", f"{PREFIX}.home"
 UID, TOKEN = f"{PREFIX}.uid", f"{PREFIX}.token"
 STARTED_AT, READY, USER = f"{PREFIX}.started-at", f"{PREFIX}.ready", f"{PREFIX}.user"
+# What its home may have, and what it had when it was started where that was more.
+DISK_BYTES, DISK_FILES = f"{PREFIX}.disk-bytes", f"{PREFIX}.disk-files"
+AT_START = (f"{PREFIX}.disk-bytes-at-start", f"{PREFIX}.disk-files-at-start")
 # Roles of containers, and of volumes.
 IDE, RELAY, JOB = "ide", "relay", "job"
 HOME, ENTRY, LINK = "home", "entry", "link"

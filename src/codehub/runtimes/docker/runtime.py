@@ -34,6 +34,7 @@ from codehub.runtimes.base import (
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.containers import job
 from codehub.runtimes.docker import bodies, entering, logs
+from codehub.runtimes.docker.disk_guard import DiskGuard
 from codehub.runtimes.docker.engine import Engine
 from codehub.runtimes.docker.jobs import Jobs
 from codehub.runtimes.docker.lifecycle import Lifecycle
@@ -58,6 +59,7 @@ class DockerRuntime:
         self._volumes = Volumes(self.engine, self.names)
         self._jobs = Jobs(self.engine, self.names, config.platform_image)
         self._lifecycle = Lifecycle(self.engine, self.names, self._layout, config, account, clock)
+        self.disk_guard = DiskGuard(self.engine, self.names, self._layout, config, clock)
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def containers(self) -> Found[Container]:
@@ -75,9 +77,9 @@ class DockerRuntime:
     async def create_volume(self, workspace_id: str, generation: str, starter: Collection[StarterFile] = ()) -> None:
         self._layout.of(workspace_id)
         async with self._held(workspace_id) as seen:
-            if seen.volume or VOLUME in seen.unreadable:
+            if seen.volume:
                 return
-            await self._remove_half_made(workspace_id, seen, generation)
+            await self._make_way(workspace_id, seen, generation)
             home = await self._volumes.make_home(workspace_id, generation, await self._new_uid())
             header = json.dumps([[file.path, len(file.data), file.executable] for file in starter]).encode()
             contents = [f"{len(header):010}".encode(), header, *(file.data for file in starter)]
@@ -106,7 +108,7 @@ class DockerRuntime:
                     return
                 raise RuntimeFailureError(f"there is a volume already, of generation {seen.volume.generation}")
             await self._lifecycle.require_space(source.expected_bytes)
-            await self._remove_half_made(workspace_id, seen, generation)
+            await self._make_way(workspace_id, seen, generation)
             home = await self._volumes.make_home(workspace_id, generation, await self._new_uid())
             async with self._or_removed(home):
                 await self._unpack_into(workspace_id, home, chunks, source)
@@ -264,6 +266,10 @@ class DockerRuntime:
         seconds = self._config.disk_usage_seconds
         return int((await self._jobs.run(workspace_id, entry.home.name, "measure", {}, seconds=seconds)).split()[0])
 
+    def watching(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """What the leader does beside its verbs."""
+        return self.disk_guard.watching()
+
     async def close(self) -> None:
         """Nothing is held: containers are the engine's."""
         await self._lifecycle.close()
@@ -286,6 +292,13 @@ class DockerRuntime:
             with contextlib.suppress(RuntimeFailureError):  # the garbage collection finds what is left
                 await asyncio.shield(self._volumes.remove_home(home.name))
             raise
+
+    async def _make_way(self, workspace_id: str, seen: Seen, generation: str) -> None:
+        """For a new home: what an attempt at it left goes, and the entry of one that somebody has removed."""
+        seen.require_readable()
+        if VOLUME in seen.dead:
+            await self._volumes.leave(workspace_id, VOLUME)
+        await self._remove_half_made(workspace_id, seen, generation)
 
     async def _remove_half_made(self, workspace_id: str, seen: Seen, generation: str | None = None) -> None:
         """Homes that no entry names, of restores that were given up: of this generation, or all."""

@@ -48,8 +48,13 @@ class Seen:
     entries: dict[str, Entry] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)  # by the kind of entry: why
     unclaimed: list[Home] = field(default_factory=list)
+    dead: list[str] = field(default_factory=list)  # kinds of entries whose home is gone
     stale: Entry | None = None  # a parked entry of the home in place: parking, or taking back, was cut short
     others: list[str] = field(default_factory=list)  # names
+
+    def require_readable(self) -> None:
+        for reason in self.unreadable.values():
+            raise UnreadableError(reason)
 
     @property
     def volume(self) -> Entry | None:
@@ -80,8 +85,7 @@ class Volumes:
     async def require(self, workspace_id: str) -> Entry:
         """The one in place."""
         seen = await self.of(workspace_id)
-        if VOLUME in seen.unreadable:
-            raise UnreadableError(seen.unreadable[VOLUME])
+        seen.require_readable()
         if seen.volume is None:
             raise RuntimeFailureError("the workspace has no volume")
         return seen.volume
@@ -183,7 +187,8 @@ class Volumes:
                 if entry:
                     seen.entries[kind] = entry
                 else:
-                    seen.others.append(name)  # its home is gone
+                    seen.dead.append(kind)
+                    seen.others.append(name)
         _drop_stale(seen)
         claimed = {entry.home.name for entry in seen.entries.values()}
         # Where an entry cannot be read, any home may be the one that it names.
