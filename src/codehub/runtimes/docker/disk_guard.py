@@ -13,6 +13,7 @@ import pathlib
 import stat
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass
+from enum import Enum
 from typing import Any
 
 from codehub import logs
@@ -32,6 +33,7 @@ SHORTEST_REST = 5.0  # between two measurements of one home
 PART_OF_A_CORE = 20  # it rests so many times as long as it took
 MORE_FILES = 1000  # that a home may get that is too large already
 MEASURE_SECONDS = 300.0
+LEAST_GROWTH = 4 << 20  # bytes between two looks: who writes less does not fill a disk
 MEASURE = 'du -sx --block-size=1 -- "$0"; du -sx --inodes -- "$0"'
 
 
@@ -39,6 +41,12 @@ MEASURE = 'du -sx --block-size=1 -- "$0"; du -sx --inodes -- "$0"'
 class Amount:
     bytes: int = 0
     files: int = 0
+
+
+class Free(Enum):
+    """Disk of the machine: below twice the platform's reserve we look who takes it, below the reserve one ends."""
+
+    ENOUGH, LITTLE, SHORT = range(3)
 
 
 def verdict(most: Amount, at_start: Amount, now: Amount) -> str | None:
@@ -79,7 +87,7 @@ class DiskGuard:
         self._clock = clock
         self._known: dict[str, _Guarded] = {}
         self._due: dict[str, float] = {}
-        self._written: dict[str, int] = {}
+        self._taken: dict[str, tuple[int, int]] = {}
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
@@ -100,12 +108,33 @@ class DiskGuard:
 
     async def look(self) -> None:
         running = await self._running()
-        short = await asyncio.to_thread(self._is_short, running[0].home) if running else False
-        if short:
-            await self.end_the_fastest(running)
+        free = await asyncio.to_thread(self._free, running[0].home) if running else Free.ENOUGH
+        if free is not Free.ENOUGH:
+            await self.compare(running, end=free is Free.SHORT)
         waiting = [one for one in running if self._due.get(one.container, 0.0) <= self._clock.monotonic()]
         for one in waiting[:1]:  # the disk is looked at between two
             await self.measure(one)
+
+    async def compare(self, running: list[_Guarded], *, end: bool) -> None:
+        """Who has taken most since the last look. By the size of homes, and by what processes wrote: to files without a
+        name, too, but not by processes that have ended. Of one that is seen for the first time nothing can be said.
+        """
+        before = self._taken
+        self._taken = {one.container: await self._take(one, before.get(one.container)) for one in running}
+        grown = {
+            id_: max(size - before[id_][0], written - before[id_][1])
+            for id_, (size, written) in self._taken.items()
+            if id_ in before
+        }
+        most = max(running, key=lambda one: grown.get(one.container, 0))
+        if end and grown.get(most.container, 0) >= LEAST_GROWTH:
+            await self._end(most, "the disk of this machine is nearly full, and this workspace wrote most to it")
+
+    async def _take(self, one: _Guarded, before: tuple[int, int] | None) -> tuple[int, int]:
+        """Bytes of its home, as far as they can be measured, and bytes written."""
+        measured = await _measured(one.home)
+        unmeasured = before[0] if before else 1 << 62  # so that the next look finds no growth in it
+        return measured.bytes if measured else unmeasured, await asyncio.to_thread(_written, one.first)
 
     async def measure(self, one: _Guarded) -> None:
         began = self._clock.monotonic()
@@ -120,18 +149,13 @@ class DiskGuard:
         if reason := verdict(one.most, one.at_start, now):
             await self._end(one, reason)
 
-    async def end_the_fastest(self, running: list[_Guarded]) -> None:
-        before, self._written = self._written, await asyncio.to_thread(_written, running)
-        grown = {one.container: self._written[one.container] - before.get(one.container, 0) for one in running}
-        fastest = max(running, key=lambda one: grown[one.container])
-        if grown[fastest.container] > 0:
-            await self._end(fastest, "the disk of this machine is nearly full, and this workspace wrote most to it")
-
-    def _is_short(self, home: str) -> bool:
+    def _free(self, home: str) -> "Free":
         reserved, reserved_files = limits.reserve(self._config, pathlib.Path(home))
         found = os.statvfs(home)
-        free = found.f_bavail * found.f_frsize
-        return free < reserved or bool(found.f_files and found.f_favail < reserved_files)
+        free, files_ = found.f_bavail * found.f_frsize, found.f_favail if found.f_files else reserved_files * 2
+        if free < reserved or files_ < reserved_files:
+            return Free.SHORT
+        return Free.LITTLE if free < reserved * 2 or files_ < reserved_files * 2 else Free.ENOUGH
 
     async def _end(self, one: _Guarded, reason: str) -> None:
         log.warning("A workspace is ended because of the disk", workspace=one.workspace_id, reason=reason)
@@ -188,11 +212,9 @@ async def _measured(home: str) -> Amount | None:
     return Amount(size, count)
 
 
-def _written(running: list[_Guarded]) -> dict[str, int]:
-    """Bytes that the living processes of each have written, or are about to."""
-    return {
-        one.container: sum(_written_by(pid) for pid in (one.first, *tree.descendants(one.first))) for one in running
-    }
+def _written(first: int) -> int:
+    """Bytes that the living processes of a workspace have written, or are about to."""
+    return sum(_written_by(pid) for pid in (first, *tree.descendants(first)))
 
 
 def _written_by(pid: int) -> int:
