@@ -8,8 +8,11 @@ PYTHON ?= $(shell sh scripts/find-python)
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+BASE ?= debian:bookworm-slim
+IMAGES ?= platform terminal jupyterlab
+
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench soak screenshots model lock states policy schema architecture clean
+.PHONY: help serve test check format bench soak docker-test images screenshots model lock states policy schema architecture clean
 
 help: ## List what can be run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,7 +21,7 @@ serve: $(VENV)/installed ## Run the platform on this machine; prints a login lin
 	@$(BIN)/codehub serve
 
 test: $(VENV)/installed-dev ## Run the tests, in parallel, on real servers
-	$(BIN)/python -m pytest -n auto --dist loadscope -m "not soak" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadscope -m "not soak and not docker" $(ARGS)
 
 check: $(VENV)/installed-dev ## Linters, formatting, types, import directions
 	$(BIN)/ruff check .
@@ -35,6 +38,14 @@ bench: $(VENV)/installed-dev ## Run the benchmarks
 
 soak: $(VENV)/installed-dev ## Run the long campaigns (crashes, fifty times)
 	$(BIN)/python -m pytest -m soak --durations=10 $(ARGS)
+
+docker-test: $(VENV)/installed-dev ## Run what needs a Docker engine, on one of its own (root; docker.io and debootstrap)
+	$(BIN)/python -m pytest -m docker --durations=10 $(ARGS)
+
+images: ## Build the images for Docker and Kubernetes: platform, terminal, jupyterlab (BASE=…, IMAGES=…)
+	@for image in $(IMAGES); do \
+		docker build --build-arg BASE=$(BASE) --target $$image -t codehub/$$image . || exit 1; \
+	done
 
 screenshots: $(VENV)/installed-dev ## Take every page of a platform that runs, and write docs/tour.md from it (needs Chromium)
 	$(BIN)/python -m gallery $(ARGS)

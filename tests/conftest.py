@@ -25,6 +25,7 @@ from codehub.startup import allow_many_connections
 from codehub.web.services import Services
 from codehub.wiring.api import open_services
 from tests import databases
+from tests import docker_engine as docker_engine_
 from tests.archives import s3
 from tests.places import a_place
 from tests.platform import Platform
@@ -99,6 +100,16 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
     return {"loop": asyncio.new_event_loop if starts_many else uvloop.new_event_loop}
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where there can be no Docker engine, what needs one is left out, and that is said."""
+    on_docker = [item for item in items if item.get_closest_marker("docker")]
+    if on_docker and (reason := docker_engine_.why_not()):
+        config.get_terminal_writer().line(f"Left out: {len(on_docker)} tests on Docker, because {reason}")
+        config.hook.pytest_deselected(items=on_docker)
+        items[:] = [item for item in items if item not in on_docker]
+
+
 def pytest_collection_finish() -> None:
     """Modules and tests stay to the end: the collector need not look at them again and again."""
     gc.freeze()
@@ -108,6 +119,13 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _runner and not _is_worker(config):
         _runner.stop()
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[str]:
+    """The socket of an engine of the tests' own (`make docker-test`)."""
+    with docker_engine_.running() as socket:
+        yield socket
 
 
 @pytest.fixture(scope="session")

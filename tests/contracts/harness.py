@@ -14,18 +14,21 @@ from typing import TypeVar
 from codehub.archives.model import Quota
 from codehub.archives.pack import Packer
 from codehub.clock import SystemClock
-from codehub.runtimes.base import Cold, Container, Source, Workload
+from codehub.runtimes.base import Cold, Container, Runtime, Source, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.process import ProcessRuntime
 from codehub.system.privileges import service_account
 from codehub.templates.model import Template
+from tests import docker_engine
 from tests.archives import trees
+from tests.docker_engine import DockerRuntime
 from tests.places import a_place
 
 T = TypeVar("T")
 # Namespaces are tested everywhere, cold and warm; bubblewrap where it is installed (`make test` says so at its start).
 WARM = "warm"
 KINDS = ["namespaces", WARM, *(["bubblewrap"] if shutil.which("bwrap") else [])]
+DOCKER = docker_engine.KIND  # with a marker of its own: `make docker-test`
 SANDBOXES = [kind for kind in KINDS if kind != WARM]
 
 
@@ -47,6 +50,10 @@ class WarmRuntime(ProcessRuntime):
         await asyncio.gather(*self._loads)
 
 
+def open_any(data_dir: pathlib.Path, kind: str) -> Runtime:
+    return docker_engine.open_runtime(data_dir) if kind == DOCKER else open_runtime(data_dir, kind)
+
+
 def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> ProcessRuntime:
     # Users of this process's tests alone: what others start under theirs is counted by user as well.
     users = 200_000 + os.getpid() % 30_000 * 1_000
@@ -54,6 +61,14 @@ def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> Proces
     config = RuntimeConfig(isolation=isolation, log_max_bytes=1 << 20, uid_base=users, **changes)  # type: ignore[arg-type]
     make = WarmRuntime if kind == WARM else ProcessRuntime
     return make(data_dir, config, service_account(None), SystemClock())
+
+
+@contextlib.asynccontextmanager
+async def fresh_any(kind: str) -> AsyncIterator[tuple[Runtime, pathlib.Path]]:
+    """Processes or containers."""
+    opened = docker_engine.fresh_runtime() if kind == DOCKER else fresh_runtime(kind)
+    async with opened as (runtime, data_dir):
+        yield runtime, data_dir
 
 
 @contextlib.asynccontextmanager
@@ -94,14 +109,35 @@ def source(key: str = "key") -> Source:
     return Source(key, Quota(2**40, 2**30))
 
 
-async def running(runtime: ProcessRuntime, workload: Workload) -> Container:
+async def home(runtime: Runtime, workspace_id: str = "w1") -> pathlib.Path:
+    """Its files, in place or parked, as root of this machine sees them."""
+    if isinstance(runtime, DockerRuntime):
+        return await docker_engine.home(runtime, workspace_id)
+    assert isinstance(runtime, ProcessRuntime)
+    paths = runtime._layout.of(workspace_id)
+    return paths.home if paths.volume.exists() else paths.parked / "home"
+
+
+async def log_files(runtime: Runtime, folder: pathlib.Path, workspace_id: str = "w1") -> list[pathlib.Path]:
+    if isinstance(runtime, DockerRuntime):
+        return await docker_engine.log_files(runtime, workspace_id)
+    return list(folder.glob(f"workspaces/homes/{workspace_id}/log/*"))
+
+
+async def left(runtime: Runtime, folder: pathlib.Path, workspace_id: str = "w1") -> list[str]:
+    """Whatever has its name, on disk and on an engine."""
+    on_disk = [str(path) for path in folder.rglob("*") if workspace_id in path.name]
+    return [*on_disk, *(await docker_engine.left(runtime) if isinstance(runtime, DockerRuntime) else [])]
+
+
+async def running(runtime: Runtime, workload: Workload) -> Container:
     """Start it, with a volume, and wait until it answers."""
     await runtime.create_volume(workload.workspace_id, "g1")
     await runtime.start(workload)
     return await answering(runtime, workload.workspace_id)
 
 
-async def answering(runtime: ProcessRuntime, workspace_id: str) -> Container:
+async def answering(runtime: Runtime, workspace_id: str) -> Container:
     async def look() -> Container | None:
         container = await runtime.container(workspace_id)
         return container if container and container.answers else None
@@ -111,19 +147,20 @@ async def answering(runtime: ProcessRuntime, workspace_id: str) -> Container:
     except TimeoutError:
         log = b"".join([piece async for piece in runtime.logs(workspace_id)])
         seen = await runtime.container(workspace_id), await runtime.last_exit(workspace_id)
-        raise AssertionError(f"{workspace_id} does not answer: {seen}, {log[-2000:]!r}") from None
+        more = await docker_engine.described(runtime, workspace_id) if isinstance(runtime, DockerRuntime) else ""
+        raise AssertionError(f"{workspace_id} does not answer: {seen}, {log[-2000:]!r} {more}") from None
     assert found
     return found
 
 
-async def ended(runtime: ProcessRuntime, workspace_id: str) -> None:
+async def ended(runtime: Runtime, workspace_id: str) -> None:
     async def look() -> bool:
         return workspace_id not in await runtime.containers() and await runtime.last_exit(workspace_id) is not None
 
     await until(look)
 
 
-async def log_has(runtime: ProcessRuntime, workspace_id: str, text: bytes) -> bytes:
+async def log_has(runtime: Runtime, workspace_id: str, text: bytes) -> bytes:
     async def look() -> bytes:
         found = b"".join([piece async for piece in runtime.logs(workspace_id)])
         return found if text in found else b""

@@ -12,8 +12,7 @@ import sys
 
 import pytest
 
-from codehub.runtimes.base import ExecResult
-from codehub.runtimes.process import ProcessRuntime
+from codehub.runtimes.base import ExecResult, Runtime
 from codehub.templates.model import ResourceLimits
 from tests.contracts import workloads
 from tests.contracts.harness import fresh_runtime, processes_of, running, until
@@ -69,9 +68,9 @@ while True:
 """
 KILLED_CALLER = """
 import asyncio, pathlib, sys
-from tests.contracts.harness import open_runtime
+from tests.contracts.harness import open_any
 async def main():
-    runtime = open_runtime(pathlib.Path(sys.argv[1]), sys.argv[2])
+    runtime = open_any(pathlib.Path(sys.argv[1]), sys.argv[2])
     await runtime.exec("w1", ["env", sys.argv[3], "sh", "-c", "setsid sleep 1000 & sleep 1000"], contained=True)
 asyncio.run(main())
 """
@@ -81,7 +80,7 @@ def marker() -> str:
     return f"marker=contained-{os.getpid()}-{os.urandom(4).hex()}"
 
 
-async def attempt(runtime: ProcessRuntime, script: str, mark: str, seconds: float = SECONDS) -> ExecResult:
+async def attempt(runtime: Runtime, script: str, mark: str, seconds: float = SECONDS) -> ExecResult:
     command = ["env", mark, "sh", "-c", 'python3 -c "$0"; exit $?', script]
     return await runtime.exec("w1", command, timeout_seconds=seconds, max_output=16 << 10, contained=True)
 
@@ -103,7 +102,7 @@ async def gone(mark: str) -> None:
         pytest.param(DEAF_FLOOD, True, id="endless output to nobody"),
     ],
 )
-async def test_nothing_of_a_command_outlives_it(runtime: ProcessRuntime, script: str, late: bool | None) -> None:
+async def test_nothing_of_a_command_outlives_it(runtime: Runtime, script: str, late: bool | None) -> None:
     before = await running(runtime, workload(server()))
     mark = marker()
     result = await attempt(runtime, script, mark)
@@ -115,7 +114,7 @@ async def test_nothing_of_a_command_outlives_it(runtime: ProcessRuntime, script:
     assert now.answers  # the IDE has not noticed
 
 
-async def test_processes_without_end_are_ended_with_their_time(runtime: ProcessRuntime) -> None:
+async def test_processes_without_end_are_ended_with_their_time(runtime: Runtime) -> None:
     limited = workload(python(workloads.SERVER, "{socket}", limits=ResourceLimits(processes=60)))
     await running(runtime, limited)
     mark = marker()
@@ -125,7 +124,7 @@ async def test_processes_without_end_are_ended_with_their_time(runtime: ProcessR
     assert (await runtime.exec("w1", ["echo", "room again"])).output == b"room again\n"
 
 
-async def test_memory_without_end_ends_the_command_and_not_the_ide(runtime: ProcessRuntime) -> None:
+async def test_memory_without_end_ends_the_command_and_not_the_ide(runtime: Runtime) -> None:
     limited = workload(python(workloads.SERVER, "{socket}", limits=ResourceLimits(memory_mb=160)))
     before = await running(runtime, limited)
     mark = marker()
@@ -137,7 +136,7 @@ async def test_memory_without_end_ends_the_command_and_not_the_ide(runtime: Proc
 
 
 async def test_a_command_ends_with_the_process_that_asked_for_it(
-    runtime: ProcessRuntime, folder: pathlib.Path, kind: str
+    runtime: Runtime, folder: pathlib.Path, kind: str
 ) -> None:
     """A coordinator that is killed leaves no check running, which its successor's would meet."""
     await running(runtime, workload(server()))
@@ -155,7 +154,7 @@ async def test_a_command_ends_with_the_process_that_asked_for_it(
     assert await runtime.container("w1") is not None  # the IDE goes on
 
 
-async def test_a_command_that_nobody_waits_for_any_more_ends(runtime: ProcessRuntime) -> None:
+async def test_a_command_that_nobody_waits_for_any_more_ends(runtime: Runtime) -> None:
     await running(runtime, workload(server()))
     mark = marker()
     command = ["env", mark, "sh", "-c", "setsid sleep 1000 & sleep 1000"]
@@ -171,7 +170,7 @@ async def test_a_command_that_nobody_waits_for_any_more_ends(runtime: ProcessRun
     await gone(mark)
 
 
-async def test_a_contained_command_is_otherwise_like_any_other(runtime: ProcessRuntime) -> None:
+async def test_a_contained_command_is_otherwise_like_any_other(runtime: Runtime) -> None:
     await running(runtime, workload(server()))
     shown = await runtime.exec(
         "w1", ["sh", "-c", "cat; whoami; pwd; yes | head -1; exit 4"], stdin=b"given\n", contained=True

@@ -12,10 +12,10 @@ import pathlib
 import pytest
 
 from codehub.archives.model import Quota
-from codehub.runtimes.base import HomeFullError, RuntimeFailureError
+from codehub.runtimes.base import HomeFullError, Runtime, RuntimeFailureError
 from codehub.runtimes.process import ProcessRuntime
 from codehub.templates.model import ResourceLimits
-from tests.contracts import workloads
+from tests.contracts import harness, workloads
 from tests.contracts.harness import running, until
 from tests.contracts.workloads import python, server, workload
 
@@ -43,7 +43,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-async def deliver(runtime: ProcessRuntime, data: bytes, *before: bytes, path: str = "main.py") -> tuple[str, str]:
+async def deliver(runtime: Runtime, data: bytes, *before: bytes, path: str = "main.py") -> tuple[str, str]:
     known = {path: [digest(one) for one in before]}
     [put] = await runtime.put("w1", {path: data}, delivered=known)
     assert put.path == path
@@ -51,20 +51,20 @@ async def deliver(runtime: ProcessRuntime, data: bytes, *before: bytes, path: st
 
 
 @pytest.fixture
-async def home(runtime: ProcessRuntime) -> pathlib.Path:
+async def home(runtime: Runtime) -> pathlib.Path:
     await runtime.create_volume("w1", "g1")
-    return runtime._layout.of("w1").home
+    return await harness.home(runtime)
 
 
 async def test_what_is_not_there_is_written_and_what_is_there_already_left_alone(
-    runtime: ProcessRuntime, home: pathlib.Path
+    runtime: Runtime, home: pathlib.Path
 ) -> None:
     assert await deliver(runtime, b"one", path="a/b/main.py") == ("written", "a/b/main.py")
     assert await deliver(runtime, b"one", path="a/b/main.py") == ("unchanged", "a/b/main.py")
     assert (home / "a/b/main.py").read_bytes() == b"one"
 
 
-async def test_what_we_delivered_is_replaced_and_keeps_its_mode(runtime: ProcessRuntime, home: pathlib.Path) -> None:
+async def test_what_we_delivered_is_replaced_and_keeps_its_mode(runtime: Runtime, home: pathlib.Path) -> None:
     await deliver(runtime, b"one")
     (home / "main.py").chmod(0o755)
     assert await deliver(runtime, b"two", b"one") == ("written", "main.py")
@@ -74,7 +74,7 @@ async def test_what_we_delivered_is_replaced_and_keeps_its_mode(runtime: Process
 
 
 async def test_what_a_person_changed_stays_and_what_is_new_is_put_beside_it(
-    runtime: ProcessRuntime, home: pathlib.Path
+    runtime: Runtime, home: pathlib.Path
 ) -> None:
     (home / "main.py").write_bytes(b"my own")
     for _ in range(2):
@@ -89,7 +89,7 @@ async def test_what_a_person_changed_stays_and_what_is_new_is_put_beside_it(
     }
 
 
-async def test_what_was_delivered_and_worked_on_since_is_let_be(runtime: ProcessRuntime, home: pathlib.Path) -> None:
+async def test_what_was_delivered_and_worked_on_since_is_let_be(runtime: Runtime, home: pathlib.Path) -> None:
     """Else opening a workspace again would put the beginning beside what a learner has made of it."""
     await deliver(runtime, b"one")
     (home / "main.py").write_bytes(b"one, and what I made of it")
@@ -101,7 +101,7 @@ async def test_what_was_delivered_and_worked_on_since_is_let_be(runtime: Process
 
 @pytest.mark.parametrize("kind_of_file", ["link", "dangling", "folder", "pipe", "large", "closed"])
 async def test_whatever_stands_in_its_place_stays(
-    runtime: ProcessRuntime, home: pathlib.Path, tmp_path: pathlib.Path, kind_of_file: str
+    runtime: Runtime, home: pathlib.Path, tmp_path: pathlib.Path, kind_of_file: str
 ) -> None:
     place, outside = home / "main.py", tmp_path / "secret"
     outside.write_bytes(b"one")
@@ -129,7 +129,7 @@ async def test_whatever_stands_in_its_place_stays(
 
 
 async def test_links_that_are_swapped_meanwhile_lead_nothing_out_of_the_home(
-    runtime: ProcessRuntime, tmp_path: pathlib.Path
+    runtime: Runtime, tmp_path: pathlib.Path
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -140,7 +140,7 @@ async def test_links_that_are_swapped_meanwhile_lead_nothing_out_of_the_home(
     swapping = asyncio.create_task(runtime.exec("w1", ["python3", "-c", SWAPPER, str(outside)], contained=True))
 
     async def begun() -> bool:
-        return (runtime._layout.of("w1").home / "real").exists()
+        return ((await harness.home(runtime)) / "real").exists()
 
     await until(begun)
     files = {"lesson/main.py": b"new", "main.py": b"new", "lesson/deep/x": b"new"}
@@ -151,23 +151,26 @@ async def test_links_that_are_swapped_meanwhile_lead_nothing_out_of_the_home(
     await asyncio.gather(swapping, return_exceptions=True)
     assert (outside / "secret").read_text() == "untouched"
     assert os.listdir(outside) == ["secret"]
-    root = runtime._layout.of("w1").root
-    assert not [name for name in os.listdir(root) if name.startswith(("main", ".codehub"))]
-    assert sorted(os.listdir(root / "volume")) == ["home", "meta.json"]
+    above = (await harness.home(runtime)).parent
+    for folder in (above, above.parent):
+        assert not [name for name in os.listdir(folder) if name.startswith(("main", ".codehub"))]
+    assert set(os.listdir(above)) <= {"home", "meta.json", "_data", "opts.json"}
 
 
-async def test_a_full_home_is_said_and_nothing_is_written(runtime: ProcessRuntime) -> None:
+async def test_a_full_home_is_said_and_nothing_is_written(runtime: Runtime) -> None:
     limited = workload(python(workloads.SERVER, "{socket}", limits=ResourceLimits(disk_mb=4)))
     await running(runtime, limited)
-    paths = runtime._layout.of("w1")
     await runtime.exec("w1", ["sh", "-c", "head -c 3900000 /dev/zero > large"])
 
     async def measured() -> bool:
-        return paths.usage_file.exists() and '"bytes": 39' in paths.usage_file.read_text()
+        if not isinstance(runtime, ProcessRuntime):
+            return True  # it is, at each delivery
+        usage = runtime._layout.of("w1").usage_file
+        return usage.exists() and '"bytes": 39' in usage.read_text()
 
     await until(measured)
     with pytest.raises(HomeFullError, match="delete what is not needed"):
         await runtime.put("w1", {"main.py": b"x" * 400_000}, delivered={}, quota=Quota(4 << 20, 1000))
-    assert os.listdir(paths.home) == ["large"]
+    assert os.listdir(await harness.home(runtime)) == ["large"]
     [put] = await runtime.put("w1", {"main.py": b"x"}, delivered={}, quota=Quota(4 << 20, 1000))
     assert put.outcome.value == "written"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from codehub.runtimes.base import RuntimeFailureError
-from codehub.runtimes.process import ProcessRuntime
+from codehub.runtimes.base import Runtime, RuntimeFailureError
 from codehub.runtimes.shepherd import place
+from tests.contracts import harness
 
 MIB = 1 << 20
 OTHER_NAMES = ("", ".new", ".new2", ".new3")
@@ -66,9 +66,9 @@ def test_what_may_be_ours_by_its_size_is_read_up_to_a_bound(tmp_path: pathlib.Pa
     assert (tmp_path / "f29.txt").stat().st_size == place.LARGEST
 
 
-async def test_what_is_in_the_way_is_found_before_anything_is_written(runtime: ProcessRuntime) -> None:
+async def test_what_is_in_the_way_is_found_before_anything_is_written(runtime: Runtime) -> None:
     await runtime.create_volume("w1", "g1")
-    home = runtime._layout.of("w1").home
+    home = await harness.home(runtime)
     (home / "lesson").write_bytes(b"mine")
     with pytest.raises(RuntimeFailureError, match=r"lesson/main\.py: a link or a file stands where a folder should be"):
         await runtime.put("w1", {"a.py": b"x", "b/c.py": b"x", "lesson/main.py": b"x"}, delivered={})

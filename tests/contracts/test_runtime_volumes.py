@@ -8,23 +8,24 @@ import pytest
 
 from codehub.archives.model import ArchiveCorruptedError, Quota, QuotaExceededError
 from codehub.errors import CodeHubError
-from codehub.runtimes.base import DiskItem, RuntimeFailureError, Source, Volume
+from codehub.runtimes.base import DiskItem, Runtime, RuntimeFailureError, Source, Volume
 from codehub.runtimes.process import ProcessRuntime
 from codehub.templates.model import StarterFile
-from tests.contracts.harness import answering, archive_of, running, source
+from tests.contracts import harness
+from tests.contracts.harness import answering, archive_of, home, running, source
 from tests.contracts.workloads import server, workload
 
 
-async def test_a_volume_is_made_once_and_keeps_its_generation(runtime: ProcessRuntime) -> None:
+async def test_a_volume_is_made_once_and_keeps_its_generation(runtime: Runtime) -> None:
     await runtime.create_volume("w1", "g1")
-    (runtime._layout.of("w1").home / "note").write_text("kept")
+    ((await home(runtime)) / "note").write_text("kept")
     await runtime.create_volume("w1", "g1")
     await runtime.create_volume("w1", "g2")
     assert await runtime.volumes(["w1", "w2"]) == {"w1": Volume("w1", "g1")}
-    assert (runtime._layout.of("w1").home / "note").read_text() == "kept"
+    assert ((await home(runtime)) / "note").read_text() == "kept"
 
 
-async def test_a_new_home_begins_with_its_starter_files_which_are_its_users(runtime: ProcessRuntime) -> None:
+async def test_a_new_home_begins_with_its_starter_files_which_are_its_users(runtime: Runtime) -> None:
     files = (
         StarterFile("lesson/one/main.py", b"print()"),
         StarterFile("run", b"#!/bin/sh\necho ran\n", executable=True),
@@ -36,12 +37,12 @@ async def test_a_new_home_begins_with_its_starter_files_which_are_its_users(runt
         "w1", ["sh", "-c", "stat -c '%U %a' lesson lesson/one/main.py run && ./run && rm -r lesson"]
     )
     assert shown.output.decode().splitlines() == ["alice 755", "alice 644", "alice 755", "ran"]
-    assert (runtime._layout.of("w1").home.stat().st_mode & 0o777) == 0o700
+    assert ((await home(runtime)).stat().st_mode & 0o777) == 0o700
     await runtime.create_volume("w1", "g1", files)
-    assert not (runtime._layout.of("w1").home / "lesson").exists()
+    assert not ((await home(runtime)) / "lesson").exists()
 
 
-async def test_only_the_generation_that_is_meant_is_destroyed(runtime: ProcessRuntime) -> None:
+async def test_only_the_generation_that_is_meant_is_destroyed(runtime: Runtime) -> None:
     await runtime.create_volume("w1", "g2")
     await runtime.delete_volume("w1", "g1")
     assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g2")}
@@ -50,14 +51,14 @@ async def test_only_the_generation_that_is_meant_is_destroyed(runtime: ProcessRu
         assert await runtime.volumes(["w1"]) == {}
 
 
-async def test_nothing_is_left_of_a_destroyed_workspace(runtime: ProcessRuntime, folder: pathlib.Path) -> None:
+async def test_nothing_is_left_of_a_destroyed_workspace(runtime: Runtime, folder: pathlib.Path) -> None:
     await running(runtime, workload(server()))
     await runtime.stop("w1", 10)
     await runtime.delete_volume("w1", "g1")
-    assert [path for path in folder.rglob("*") if "w1" in path.name] == []
+    assert await harness.left(runtime, folder) == []
 
 
-async def test_a_running_workspace_keeps_its_volume(runtime: ProcessRuntime) -> None:
+async def test_a_running_workspace_keeps_its_volume(runtime: Runtime) -> None:
     await running(runtime, workload(server()))
     for verb in (runtime.delete_volume("w1", "g1"), runtime.park_volume("w1", "g1")):
         with pytest.raises(RuntimeFailureError, match="running"):
@@ -65,7 +66,7 @@ async def test_a_running_workspace_keeps_its_volume(runtime: ProcessRuntime) -> 
     assert (await runtime.volumes(["w1"]))["w1"] == Volume("w1", "g1")
 
 
-async def test_a_restored_volume_is_swapped_in_whole_and_remembers_where_it_came_from(runtime: ProcessRuntime) -> None:
+async def test_a_restored_volume_is_swapped_in_whole_and_remembers_where_it_came_from(runtime: Runtime) -> None:
     for _ in range(2):
         await runtime.unpack("w1", "g7", archive_of({"project/main.py": "print()"}), source("w1/op/1/home.tar.zst"))
         assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g7", "w1/op/1/home.tar.zst")}
@@ -77,7 +78,7 @@ async def test_a_restored_volume_is_swapped_in_whole_and_remembers_where_it_came
 
 
 async def test_what_is_packed_is_what_is_unpacked_and_only_the_generation_that_is_meant(
-    runtime: ProcessRuntime,
+    runtime: Runtime,
 ) -> None:
     await running(runtime, workload(server()))
     await runtime.put("w1", {"a/b": b"one", "c": b"two"})
@@ -92,7 +93,7 @@ async def test_what_is_packed_is_what_is_unpacked_and_only_the_generation_that_i
         await runtime.unpack(name, "g9", _replayed(pieces), source())
         async with runtime.pack(name, "g9") as again:
             assert b"".join([bytes(piece) async for piece in again.output()])
-        copied = runtime._layout.of(name).home
+        copied = await home(runtime, name)
         assert ((copied / "a" / "b").read_bytes(), (copied / "c").read_bytes()) == (b"one", b"two")
     with pytest.raises(RuntimeFailureError, match="no volume of generation g2"):
         async with runtime.pack("w1", "g2"):
@@ -106,7 +107,7 @@ async def _replayed(pieces: list[bytes], error: Exception | None = None) -> Asyn
         raise error
 
 
-async def test_a_stream_that_breaks_off_or_lies_leaves_nothing_behind(runtime: ProcessRuntime) -> None:
+async def test_a_stream_that_breaks_off_or_lies_leaves_nothing_behind(runtime: Runtime) -> None:
     whole = [piece async for piece in archive_of({"file": "x" * 100_000})]
     for pieces, error in ((whole, ArchiveCorruptedError("not what its meta says")), ([b"no archive"], None)):
         with pytest.raises(CodeHubError):
@@ -118,7 +119,7 @@ async def test_a_stream_that_breaks_off_or_lies_leaves_nothing_behind(runtime: P
     assert await runtime.volumes(["w1"]) == {}
 
 
-async def test_a_volume_is_never_replaced_by_a_restore(runtime: ProcessRuntime) -> None:
+async def test_a_volume_is_never_replaced_by_a_restore(runtime: Runtime) -> None:
     await runtime.create_volume("w1", "g1")
     with pytest.raises(RuntimeFailureError, match="generation g1"):
         await runtime.unpack("w1", "g2", archive_of({"file": "x"}), source())
@@ -126,28 +127,30 @@ async def test_a_volume_is_never_replaced_by_a_restore(runtime: ProcessRuntime) 
     assert await runtime.disk_items(["w1"]) == [DiskItem("w1", "g1", "volume")]
 
 
-async def test_what_an_earlier_restore_left_is_not_mixed_in(runtime: ProcessRuntime, folder: pathlib.Path) -> None:
+async def test_what_an_earlier_restore_left_is_not_mixed_in(
+    processes: ProcessRuntime, processes_folder: pathlib.Path
+) -> None:
     for left in ("staging-g1", "placing-g1/home"):  # killed while it unpacked, and between its two renames
-        path = folder / "workspaces" / "homes" / "w1" / left
+        path = processes_folder / "workspaces" / "homes" / "w1" / left
         path.mkdir(parents=True)
         (path / "half").write_text("half")
-    await runtime.unpack("w1", "g1", archive_of({"whole": "whole"}), source())
-    assert [path.name for path in runtime._layout.of("w1").home.iterdir()] == ["whole"]
+    await processes.unpack("w1", "g1", archive_of({"whole": "whole"}), source())
+    assert [path.name for path in processes._layout.of("w1").home.iterdir()] == ["whole"]
 
 
 async def test_a_volume_half_made_by_a_killed_call_is_in_nobodys_way(
-    runtime: ProcessRuntime, folder: pathlib.Path
+    processes: ProcessRuntime, processes_folder: pathlib.Path
 ) -> None:
-    left = folder / "workspaces" / "homes" / "w1" / "new-0123"
+    left = processes_folder / "workspaces" / "homes" / "w1" / "new-0123"
     left.mkdir(parents=True)
-    assert await runtime.volumes(["w1"]) == {}
-    await runtime.create_volume("w1", "g1")
+    assert await processes.volumes(["w1"]) == {}
+    await processes.create_volume("w1", "g1")
     assert not left.exists()
 
 
-async def test_a_parked_volume_is_kept_and_not_startable_until_it_is_taken_back(runtime: ProcessRuntime) -> None:
+async def test_a_parked_volume_is_kept_and_not_startable_until_it_is_taken_back(runtime: Runtime) -> None:
     await runtime.create_volume("w1", "g1")
-    (runtime._layout.of("w1").home / "note").write_text("kept")
+    ((await home(runtime)) / "note").write_text("kept")
     await runtime.park_volume("w1", "g0")
     assert not (await runtime.volumes(["w1"]))["w1"].parked
     for _ in range(2):
@@ -155,7 +158,7 @@ async def test_a_parked_volume_is_kept_and_not_startable_until_it_is_taken_back(
         assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g1", parked=True)}
     with pytest.raises(RuntimeFailureError):
         await runtime.start(workload(server()))
-    assert (runtime._layout.of("w1").parked / "home" / "note").read_text() == "kept"
+    assert (await home(runtime) / "note").read_text() == "kept"
     await runtime.unpark_volume("w1", "g0", "g2")
     assert (await runtime.volumes(["w1"]))["w1"].parked
     for _ in range(2):
@@ -164,17 +167,17 @@ async def test_a_parked_volume_is_kept_and_not_startable_until_it_is_taken_back(
     await runtime.park_volume("w1", "g1")  # somebody who comes late
     await runtime.delete_volume("w1", "g1")
     assert await runtime.volumes(["w1"]) == {"w1": Volume("w1", "g2")}
-    assert (runtime._layout.of("w1").home / "note").read_text() == "kept"
+    assert ((await home(runtime)) / "note").read_text() == "kept"
 
 
-async def test_a_parked_volume_is_destroyed_by_its_generation(runtime: ProcessRuntime) -> None:
+async def test_a_parked_volume_is_destroyed_by_its_generation(runtime: Runtime) -> None:
     await runtime.create_volume("w1", "g1")
     await runtime.park_volume("w1", "g1")
     await runtime.delete_volume("w1", "g1")
     assert await runtime.volumes(["w1"]) == {}
 
 
-async def test_a_home_deeper_than_any_path_can_be_measured_and_destroyed(runtime: ProcessRuntime) -> None:
+async def test_a_home_deeper_than_any_path_can_be_measured_and_destroyed(runtime: Runtime) -> None:
     await running(runtime, workload(server()))
     dig = "import os\nfor _ in range(3000): os.mkdir('deep-deep-deep'); os.chdir('deep-deep-deep')"
     assert (await runtime.exec("w1", ["python3", "-c", dig])).exit_code == 0
@@ -184,17 +187,17 @@ async def test_a_home_deeper_than_any_path_can_be_measured_and_destroyed(runtime
     assert await runtime.volumes(["w1"]) == {}
 
 
-async def test_disk_use_is_what_is_really_taken(runtime: ProcessRuntime) -> None:
+async def test_disk_use_is_what_is_really_taken(runtime: Runtime) -> None:
     await runtime.create_volume("w1", "g1")
     empty = await runtime.disk_usage("w1")
     await runtime.put("w1", {"big": os.urandom(3 << 20)})
-    with (runtime._layout.of("w1").home / "sparse").open("wb") as sparse:
+    with ((await home(runtime)) / "sparse").open("wb") as sparse:
         sparse.truncate(1 << 40)
     used = await runtime.disk_usage("w1") - empty
     assert 3 << 20 <= used < 4 << 20
 
 
-async def test_files_are_put_into_the_home_whether_it_runs_or_not(runtime: ProcessRuntime) -> None:
+async def test_files_are_put_into_the_home_whether_it_runs_or_not(runtime: Runtime) -> None:
     await runtime.create_volume("w1", "g1")
     await runtime.put("w1", {"a/b/c.txt": b"one", "top": b""})
     await running(runtime, workload(server()))
@@ -203,7 +206,7 @@ async def test_files_are_put_into_the_home_whether_it_runs_or_not(runtime: Proce
     assert shown.output.split() == [b"two", *(b"alice 755 alice 644 alice 644".split())]
 
 
-async def test_a_put_keeps_a_files_mode(runtime: ProcessRuntime) -> None:
+async def test_a_put_keeps_a_files_mode(runtime: Runtime) -> None:
     await running(runtime, workload(server()))
     await runtime.exec("w1", ["sh", "-c", "touch run.sh; chmod 700 run.sh"])
     await runtime.put("w1", {"run.sh": b"#!/bin/sh\necho ran\n"})
@@ -211,60 +214,60 @@ async def test_a_put_keeps_a_files_mode(runtime: ProcessRuntime) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../out", "a/../../out", "", "a//b", ".", "a\0b"])
-async def test_a_path_outside_the_home_is_refused(runtime: ProcessRuntime, path: str) -> None:
+async def test_a_path_outside_the_home_is_refused(runtime: Runtime, path: str) -> None:
     await runtime.create_volume("w1", "g1")
     with pytest.raises(RuntimeFailureError):
         await runtime.put("w1", {path: b"x"})
 
 
-async def test_links_in_a_home_lead_nothing_out_of_it(runtime: ProcessRuntime, tmp_path: pathlib.Path) -> None:
+async def test_links_in_a_home_lead_nothing_out_of_it(runtime: Runtime, tmp_path: pathlib.Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_text("untouched")
     outside.chmod(0o777)
     (outside / "secret").chmod(0o666)
     await runtime.create_volume("w1", "g1")
-    home = runtime._layout.of("w1").home
-    (home / "way").symlink_to(outside)
-    (home / "file").symlink_to(outside / "secret")
-    (home / "up").symlink_to("..")
+    files = await home(runtime)
+    (files / "way").symlink_to(outside)
+    (files / "file").symlink_to(outside / "secret")
+    (files / "up").symlink_to("..")
     for path in ("way/secret", "way/new/file", "up/meta.json"):
         with pytest.raises(RuntimeFailureError, match="link"):
             await runtime.put("w1", {path: b"changed"})
     await runtime.put("w1", {"file": b"changed"})
     assert (outside / "secret").read_text() == "untouched"
     assert [path.name for path in outside.iterdir()] == ["secret"]
-    assert (home / "file").read_text() == "changed"
+    assert (files / "file").read_text() == "changed"
     assert (await runtime.volumes(["w1"]))["w1"].generation == "g1"
 
 
 async def test_a_volume_that_cannot_be_read_is_told_apart_and_can_be_destroyed(
-    runtime: ProcessRuntime, folder: pathlib.Path
+    processes: ProcessRuntime, processes_folder: pathlib.Path
 ) -> None:
-    await runtime.create_volume("w1", "g1")
-    await runtime.create_volume("w2", "g2")
-    (folder / "workspaces" / "homes" / "w1" / "volume" / "meta.json").write_text("{")
-    found = await runtime.volumes(["w1", "w2", "w3"])
+    await processes.create_volume("w1", "g1")
+    await processes.create_volume("w2", "g2")
+    (processes_folder / "workspaces" / "homes" / "w1" / "volume" / "meta.json").write_text("{")
+    found = await processes.volumes(["w1", "w2", "w3"])
     assert found == {"w2": Volume("w2", "g2")}
     assert list(found.unreadable) == ["w1"]
     assert "meta.json" in found.unreadable["w1"]
-    assert set(await runtime.disk_items()) == {DiskItem("w1", "", "unreadable"), DiskItem("w2", "g2", "volume")}
-    await runtime.delete_volume("w1", "g1")  # which it may be, or not
-    assert list((await runtime.volumes(["w1"])).unreadable) == ["w1"]
-    await runtime.delete_volume("w1", "")
-    assert set(await runtime.disk_items()) == {DiskItem("w2", "g2", "volume")}
+    assert set(await processes.disk_items()) == {DiskItem("w1", "", "unreadable"), DiskItem("w2", "g2", "volume")}
+    await processes.delete_volume("w1", "g1")  # which it may be, or not
+    assert list((await processes.volumes(["w1"])).unreadable) == ["w1"]
+    await processes.delete_volume("w1", "")
+    assert set(await processes.disk_items()) == {DiskItem("w2", "g2", "volume")}
 
 
 async def test_whatever_is_wrong_with_what_a_volume_says_of_itself_it_cannot_be_read_and_nothing_else(
-    runtime: ProcessRuntime, folder: pathlib.Path
+    processes: ProcessRuntime, processes_folder: pathlib.Path
 ) -> None:
-    await runtime.create_volume("w1", "g1")
-    await runtime.create_volume("w2", "g2")
-    meta = folder / "workspaces" / "homes" / "w1" / "volume" / "meta.json"
+    await processes.create_volume("w1", "g1")
+    await processes.create_volume("w2", "g2")
+    meta = processes_folder / "workspaces" / "homes" / "w1" / "volume" / "meta.json"
     kept = meta.read_bytes()
 
     async def is_unreadable() -> bool:
-        found = await runtime.volumes(["w1", "w2"])
+        found = await processes.volumes(["w1", "w2"])
         return (list(found), list(found.unreadable)) == (["w2"], ["w1"])
 
     for damage in (
@@ -295,42 +298,42 @@ async def test_whatever_is_wrong_with_what_a_volume_says_of_itself_it_cannot_be_
     assert await is_unreadable()
     meta.rmdir()
     meta.write_bytes(kept)
-    assert set(await runtime.volumes(["w1", "w2"])) == {"w1", "w2"}
+    assert set(await processes.volumes(["w1", "w2"])) == {"w1", "w2"}
 
 
-async def test_what_is_wrong_with_how_it_ended_is_told_as_unknown(runtime: ProcessRuntime) -> None:
-    await runtime.create_volume("w1", "g1")
-    exit_file = runtime._layout.of("w1").exit_file
+async def test_what_is_wrong_with_how_it_ended_is_told_as_unknown(processes: ProcessRuntime) -> None:
+    await processes.create_volume("w1", "g1")
+    exit_file = processes._layout.of("w1").exit_file
     for damage in (b'{"code": 1e999, "at": 1}', b'{"code": "0", "at": 1}', b'{"code": 0, "at": 1e300}', b"{}", b"7"):
         exit_file.write_bytes(damage)
-        assert await runtime.last_exit("w1") is None
+        assert await processes.last_exit("w1") is None
     exit_file.write_bytes(b'{"code": 3, "at": 1.5}')
-    ended = await runtime.last_exit("w1")
+    ended = await processes.last_exit("w1")
     assert ended
     assert ended.code == 3
 
 
 async def test_everything_that_takes_disk_is_listed_and_destroyed_by_its_generation(
-    runtime: ProcessRuntime, folder: pathlib.Path
+    processes: ProcessRuntime, processes_folder: pathlib.Path
 ) -> None:
-    await runtime.create_volume("w1", "g1")
-    await runtime.create_volume("w2", "g2")
-    await runtime.park_volume("w2", "g2")
+    await processes.create_volume("w1", "g1")
+    await processes.create_volume("w2", "g2")
+    await processes.park_volume("w2", "g2")
     for left in ("w1/staging-g3", "w3/staging-g4"):  # restores that died
-        (folder / "workspaces" / "homes" / left).mkdir(parents=True)
+        (processes_folder / "workspaces" / "homes" / left).mkdir(parents=True)
     listed = {
         DiskItem("w1", "g1", "volume"),
         DiskItem("w1", "g3", "unpacked"),
         DiskItem("w2", "g2", "parked"),
         DiskItem("w3", "g4", "unpacked"),
     }
-    assert set(await runtime.disk_items()) == listed
-    assert set(await runtime.disk_items(["w2"])) == {DiskItem("w2", "g2", "parked")}
-    await runtime.delete_volume("w1", "g2")  # another one's generation
-    assert set(await runtime.disk_items()) == listed
+    assert set(await processes.disk_items()) == listed
+    assert set(await processes.disk_items(["w2"])) == {DiskItem("w2", "g2", "parked")}
+    await processes.delete_volume("w1", "g2")  # another one's generation
+    assert set(await processes.disk_items()) == listed
     for piece in sorted(listed, key=str):
         for _ in range(2):
-            await runtime.delete_volume(piece.workspace_id, piece.generation)
+            await processes.delete_volume(piece.workspace_id, piece.generation)
         listed.discard(piece)
-        assert set(await runtime.disk_items()) == listed
-    assert [path for path in folder.rglob("*") if path.name in {"w1", "w2", "w3"}] == []
+        assert set(await processes.disk_items()) == listed
+    assert [path for path in processes_folder.rglob("*") if path.name in {"w1", "w2", "w3"}] == []

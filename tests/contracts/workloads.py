@@ -3,8 +3,9 @@
 import textwrap
 
 from codehub.runtimes.base import Workload
-from codehub.templates.model import ProcessSpec, ResourceLimits, Template
+from codehub.templates.model import ContainerSpec, ProcessSpec, ResourceLimits, Template
 
+IMAGE = "codehub/terminal"
 SERVER = """
 import http.server, os, signal, socketserver, sys
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -69,10 +70,12 @@ time.sleep(10_000)
 
 
 def python(script: str, *arguments: str, limits: ResourceLimits | None = None, name: str = "test") -> Template:
+    command = ("python3", "-u", "-c", textwrap.dedent(script), *arguments)
     return Template(
         name=name,
         title=name,
-        process=ProcessSpec(("python3", "-u", "-c", textwrap.dedent(script), *arguments)),
+        process=ProcessSpec(command),
+        container=ContainerSpec(IMAGE, command, port=0 if arguments else 8080),
         limits=limits or ResourceLimits(),
     )
 

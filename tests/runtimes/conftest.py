@@ -9,22 +9,30 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from codehub.runtimes.base import Container, ExecResult
+from codehub.runtimes.base import Container, ExecResult, Runtime
 from codehub.runtimes.process import ProcessRuntime
-from tests.contracts.harness import KINDS, fresh_runtime, running
+from tests.contracts.harness import DOCKER, KINDS, fresh_any, running
 from tests.contracts.workloads import server, workload
 from tests.servers import environment
+
+ALL = [*KINDS, pytest.param(DOCKER, marks=pytest.mark.docker)]
 
 
 @dataclass(frozen=True)
 class Neighbours:
     """`alice` tries; `bob` has what she must not get."""
 
-    runtime: ProcessRuntime
+    runtime: Runtime
     data_dir: pathlib.Path
     alice: Container
     bob: Container
     marker: str  # in the command line of bob's programs, and nobody else's
+
+    @property
+    def processes(self) -> ProcessRuntime:
+        """For what only this runtime has."""
+        assert isinstance(self.runtime, ProcessRuntime)
+        return self.runtime
 
     async def alice_runs(self, script: str, *arguments: str) -> ExecResult:
         return await self.runtime.exec("alices", ["python3", "-c", script, *arguments], max_output=50_000_000)
@@ -38,7 +46,7 @@ class Neighbours:
 @contextlib.asynccontextmanager
 async def next_door(kind: str) -> AsyncIterator[Neighbours]:
     with environment(CODEHUB_ADMIN_TOKEN="the-platforms-own-secret"):
-        async with fresh_runtime(kind) as (runtime, data_dir):
+        async with fresh_any(kind) as (runtime, data_dir):
             marker = f"bobs-own-{secrets.token_hex(8)}"
             alice = await running(runtime, workload(server(), "alices", "alice"))
             bob = await running(runtime, workload(server(), "bobs", "bob", marker=marker))
@@ -46,9 +54,11 @@ async def next_door(kind: str) -> AsyncIterator[Neighbours]:
             yield Neighbours(runtime, data_dir, alice, bob, marker)
 
 
-@pytest_asyncio.fixture(params=KINDS, scope="module", loop_scope="module")
+@pytest_asyncio.fixture(params=ALL, scope="module", loop_scope="module")
 async def neighbours(request: pytest.FixtureRequest) -> AsyncIterator[Neighbours]:
     """The same two for all tests of a file: whatever is tried, they are to be none the worse for it."""
+    if request.param == DOCKER:
+        request.getfixturevalue("docker_engine")
     async with next_door(request.param) as moved_in:
         yield moved_in
 

@@ -28,6 +28,15 @@ def test_all_that_is_wrong_is_named_at_once(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "mistyped").exists()
 
 
+def test_without_a_docker_engine_it_is_said_what_to_do(tmp_path: pathlib.Path) -> None:
+    chosen = {"CODEHUB_RUNTIME": "docker", "CODEHUB_DOCKER_SOCKET": str(tmp_path / "none.sock")}
+    ended = codehub("serve", CODEHUB_DATA_DIR=str(tmp_path / "data"), **chosen)
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert "CODEHUB_RUNTIME=docker: " in ended.stderr
+    assert "apt install docker.io" in ended.stderr or os.geteuid() != 0
+
+
 @pytest.mark.parametrize(
     ("host", "said"),
     [

@@ -20,7 +20,7 @@ WRONG = {
     "title =": "is not valid TOML",
     "": "title: is missing",
     'title = " "\n[process]\ncommand = ["true"]': "title: must not be empty",
-    'title = "T"': "process: is missing, and so is docker",
+    'title = "T"': "process: is missing, and so is container",
     'title = "T"\n[process]\nenv = {}': "process.command: is missing",
     'title = "T"\n[process]\ncommand = []': "process.command: is missing",
     'title = "T"\n[process]\ncommand = "jupyter lab"': "process.command: must be a list of words in quotes",
@@ -47,8 +47,14 @@ WRONG = {
     "standby_ttl_seconds = 1.5\n" + GOOD: "standby_ttl_seconds: must be a whole number",
     GOOD + "[limits]\nmemory_mb = -1": "limits.memory_mb: must not be negative",
     GOOD + '[limits]\nmemory_mb = "2G"': "limits.memory_mb: must be a whole number",
-    GOOD + '[docker]\nimage = "i"\nport = 0': "docker.port: is missing",
-    GOOD + '[docker]\nimage = "i"\nport = 70000': "docker: port must be between 1 and 65535",
+    GOOD + '[container]\nimage = "i"\nport = 0': "container: port is missing",
+    GOOD + '[container]\nimage = "i"\nport = 70000': "container: port must be between 1 and 65535",
+    GOOD + "[container]\nport = 80": "container.image: is missing",
+    GOOD + '[container]\nimage = "-v /:/x"\nport = 80': "container: image must be a name",
+    GOOD + '[container]\nimage = "i"\nport = 80\nuser = "root"': "container: user must be a number",
+    GOOD + '[container]\nimage = "i"\nport = 80\nuser = "0"': "container: user must be a number",
+    GOOD + '[container]\nimage = "i"\nport = 80\nnetwork = "host"': "container: network can be internet or none",
+    GOOD + '[docker]\nimage = "i"': "docker: is not a known key",
     GOOD + "[kubernetes]": "kubernetes: is not a known key",
     GOOD + "[ja]": "ja: is not a known key",
     "ko = 1\n" + GOOD: "ko: must be a table, [ko]",
@@ -96,7 +102,7 @@ def test_every_key_of_a_file_arrives(folder: pathlib.Path) -> None:
         'title = "Mine"\nactivity = "connections"\nwake_on = "any"\nready = "/up"\nstart_seconds = 5\n'
         "standby_ttl_seconds = 60\n"
         '[process]\ncommand = ["true", "{port}"]\nenv = { A = "{home}" }\nnetwork = "none"\npaths = ["/srv"]\n'
-        '[docker]\nimage = "i"\nport = 80\n[limits]\nmemory_mb = 1\nprocesses = 2\ncpus = 1.5\ndisk_mb = 4\n'
+        '[container]\nimage = "i"\nport = 80\n[limits]\nmemory_mb = 1\nprocesses = 2\ncpus = 1.5\ndisk_mb = 4\n'
     )
     template = load(folder).require("mine")
     assert template.process
@@ -138,7 +144,7 @@ def test_a_folder_that_is_not_there_stops_the_start(folder: pathlib.Path) -> Non
 
 def test_a_template_without_its_program_is_listed_with_the_reason(folder: pathlib.Path) -> None:
     (folder / "mine.toml").write_text(GOOD.replace("true", "no-such-ide"))
-    (folder / "image.toml").write_text('title = "I"\n[docker]\nimage = "i"\nport = 80\n')
+    (folder / "image.toml").write_text('title = "I"\n[container]\nimage = "i"\nport = 80\n')
     found = load(folder)
     assert found.find("mine")
     assert found.unavailable("mine") == "no-such-ide is not installed"

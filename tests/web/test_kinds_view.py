@@ -47,7 +47,7 @@ def test_starter_files_are_named_by_their_top(paths: list[str], said: str) -> No
 
 def test_what_can_be_made_comes_first_and_the_rest_says_what_to_do_to_those_who_can(tmp_path: pathlib.Path) -> None:
     (tmp_path / "code-server.toml").write_text('title = "VS Code"\n[process]\ncommand = ["code-server"]\n')
-    (tmp_path / "away.toml").write_text('title = "Away"\n[docker]\nimage = "i"\nport = 80\n')
+    (tmp_path / "away.toml").write_text('title = "Away"\n[container]\nimage = "i"\nport = 80\n')
     (tmp_path / "emacs.toml").write_text('title = "Emacs"\n[process]\ncommand = ["no-such-emacs"]\n')
     templates = Templates.load(tmp_path, NOWHERE)
     admin = {k.name: k for k in kinds_view.kinds(templates, ShareConfig(), ENGLISH, operator())}

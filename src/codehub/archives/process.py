@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from codehub.archives import model
 from codehub.archives.model import ArchiveError, Pack, Progress, Quota, Unpack
@@ -73,10 +73,47 @@ def _write_all(fd: int, content: bytes | memoryview) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
+class Source(Protocol):
+    """What a worker reads from us."""
+
+    async def write(self, content: bytes | memoryview) -> None:
+        """Raises BrokenPipeError when it reads no more."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Output(Protocol):
+    """What a worker writes to us."""
+
+    def pieces(self) -> AsyncIterator[memoryview]: ...
+
+    async def close(self) -> None: ...
+
+
+class Process(Protocol):
+    """A worker's process, on this machine or in a container."""
+
+    @property
+    def pid(self) -> int:
+        """0: in a container."""
+        ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    @property
+    def stderr(self) -> asyncio.StreamReader | None: ...
+
+    async def wait(self) -> int: ...
+
+    def kill(self) -> None: ...
+
+
 class Worker:
     """A worker under way. When its context is left, for whatever reason, it is ended."""
 
-    def __init__(self, process: asyncio.subprocess.Process, pipes: "_Pipes", progress: Progress, total: int) -> None:
+    def __init__(self, process: Process, pipes: "Pipes", progress: Progress, total: int) -> None:
         self._process = process
         self._pipes = pipes
         self._progress = progress
@@ -149,11 +186,11 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class _Pipes:
+class Pipes:
     """Our ends: what the worker reads from us, and what it writes to us."""
 
-    source: _Pipe | None
-    output: _Pipe | None
+    source: Source | None
+    output: Output | None
 
     async def close(self) -> None:
         for pipe in (self.source, self.output):
@@ -177,13 +214,18 @@ def into_folder(into: Path, owner: tuple[int, int] | None, quota: Quota) -> Unpa
 
     async def unpack(chunks: AsyncGenerator[bytes | memoryview, None], total: int, progress: Progress) -> None:
         async with unpacking(into, owner, quota, progress, total) as worker:
-            fed = await _feed(worker, chunks)
-            await worker.end()
-            await worker.result()
-            if not fed:  # else it has said why it gave up
-                raise model.ArchiveCorruptedError("the archive goes on after its end")
+            await feed(worker, chunks)
 
     return unpack
+
+
+async def feed(worker: Worker, chunks: AsyncGenerator[bytes | memoryview, None]) -> None:
+    """All that it is to unpack; returns when it has."""
+    fed = await _feed(worker, chunks)
+    await worker.end()
+    await worker.result()
+    if not fed:  # else it has said why it gave up
+        raise model.ArchiveCorruptedError("the archive goes on after its end")
 
 
 async def _feed(worker: Worker, chunks: AsyncGenerator[bytes | memoryview, None]) -> bool:
@@ -211,7 +253,7 @@ def unpacking(
 async def _running(job: str, arguments: dict[str, Any], progress: Progress, total: int) -> AsyncIterator[Worker]:
     source, stdin = _pipe_to_worker() if job != "pack" else (None, None)
     output, stdout = _pipe_from_worker() if job != "unpack" else (None, None)
-    pipes = _Pipes(source, output)
+    pipes = Pipes(source, output)
     try:
         process = await _start(job, arguments, stdin, stdout)
     except BaseException:

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NoReturn
 
 from codehub.archives import compress
 from codehub.archives.model import ArchiveError, Quota, SourceChangedError
@@ -152,13 +152,18 @@ def _die_with_parent() -> None:
         os._exit(1)
 
 
-def _run(job: str, arguments: dict[str, Any], parent: int) -> None:
+def _run_for(parent: int, job: str, arguments: dict[str, Any]) -> None:
     _die_with_parent()
     if os.getppid() != parent:
         os._exit(1)
     # An interrupt from the terminal is the coordinator's to handle. A group of our own, not a session: the kernel lets
     # sessions wait for each other, and the reader of our pipe would be late for a quarter of the time.
     os.setpgid(0, 0)
+    run(job, arguments)
+
+
+def run(job: str, arguments: dict[str, Any]) -> NoReturn:
+    """To the end of this process. Also called where a container of ours has one home (`runtimes.containers.job`)."""
     try:
         JOBS[job](**arguments)
     except ArchiveError as e:
@@ -186,4 +191,4 @@ def _detail(error: OSError, job: str) -> str:
 
 if __name__ == "__main__":
     order = json.loads(sys.argv[1])
-    _run(order["job"], order["arguments"], order["parent"])
+    _run_for(order["parent"], order["job"], order["arguments"])

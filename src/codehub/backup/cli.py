@@ -22,7 +22,7 @@ from codehub.command.servers import with_servers
 from codehub.embedded.datadir import DataDir, InUseError
 from codehub.embedded.servers import Urls
 from codehub.errors import StartError
-from codehub.runtimes.process import ProcessRuntime
+from codehub.runtimes import choice
 from codehub.settings import Settings
 from codehub.system.privileges import service_account
 
@@ -98,7 +98,9 @@ def restore(
 
 def _files(settings: Settings) -> Files:
     storage = settings.storage
-    runtime = ProcessRuntime(storage.data_dir, settings.runtime, service_account(settings.server.user), SystemClock())
+    runtime = choice.open_runtime(
+        storage.data_dir, settings.runtime, service_account(settings.server.user), SystemClock()
+    )
     return Files(runtime, open_store(storage.object_store_url))
 
 

@@ -27,6 +27,13 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         "redis": lambda: servers.redis_server(settings),
         "background work": lambda: background.check(settings),
         "object store": lambda: store.check(settings.storage),
+        **(_of_docker(settings) if settings.runtime.runtime == "docker" else _of_processes(settings)),
+    }
+    return list(await asyncio.gather(*(_bounded(name, check) for name, check in checks.items())))
+
+
+def _of_processes(settings: config.Settings) -> dict[str, Callable[[], Awaitable[Finding]]]:
+    return {
         "isolation": lambda: workspaces.isolation(settings),
         "network": lambda: workspaces.network(settings),
         "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
@@ -37,7 +44,18 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         "kernel tables": lambda: in_thread(isolation.user_tables),
         "control groups": lambda: in_thread(isolation.control_groups),
     }
-    return list(await asyncio.gather(*(_bounded(name, check) for name, check in checks.items())))
+
+
+def _of_docker(settings: config.Settings) -> dict[str, Callable[[], Awaitable[Finding]]]:
+    from codehub.doctor import docker  # noqa: PLC0415 (only where it is chosen)
+
+    return {
+        "docker engine": lambda: docker.engine(settings),
+        "images": lambda: docker.images(settings),
+        "network": lambda: docker.network(settings),
+        "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
+        "shares": lambda: in_thread(lambda: workspaces.shares(settings)),
+    }
 
 
 async def _bounded(name: str, check: Callable[[], Awaitable[Finding]]) -> Finding:

@@ -69,7 +69,7 @@ def shares(settings: Settings) -> Finding:
 
 def templates(settings: Settings) -> Finding:
     try:
-        loaded = Templates.load(settings.runtime.templates_dir, settings.storage.data_dir)
+        loaded = Templates.load(settings.runtime.templates_dir, settings.storage.data_dir, settings.runtime.runtime)
     except SettingsError as e:
         return fail("templates", e.detail, "Correct the file.")
     missing = [f"{t.name} ({reason})" for t in loaded.all() if (reason := loaded.unavailable(t.name))]

@@ -72,6 +72,11 @@ class DataDir:
         return self.api_socket.with_name("downloads.sock")
 
     @property
+    def logs_socket(self) -> pathlib.Path:
+        """Where the coordinator shows logs to the API, when only it may read them."""
+        return self.api_socket.with_name("logs.sock")
+
+    @property
     def backups(self) -> pathlib.Path:
         """With everything in them, keys too: only the coordinator's account may enter."""
         return self.root / "backups"

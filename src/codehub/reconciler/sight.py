@@ -17,7 +17,8 @@ async def require(database: Database, runtime: Runtime) -> None:
         elsewhere = await c.fetchval(sql.elsewhere, runtime.node)
     if elsewhere:
         raise StartError(
-            f"{elsewhere} workspaces of this database have their files below another data directory (this one is node "
-            f"{runtime.node}), and workspaces as processes are seen only where they are. Run the coordinator there, "
-            "with that CODEHUB_DATA_DIR; or move everything here: `codehub backup` there, then `codehub restore`"
+            f"{elsewhere} workspaces of this database have their files below another data directory, or with another "
+            f"runtime (this is node {runtime.node}), and workspaces are seen only where they are. Run the coordinator "
+            "there, with that CODEHUB_DATA_DIR and CODEHUB_RUNTIME; or move everything here: `codehub backup` there, "
+            "then `codehub restore`"
         )

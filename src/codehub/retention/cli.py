@@ -25,7 +25,7 @@ from codehub.retention import preview, trash
 from codehub.retention.gc import Collector, Finder
 from codehub.retention.preview import Thing
 from codehub.retention.store import sql
-from codehub.runtimes.process import ProcessRuntime
+from codehub.runtimes import choice
 from codehub.settings import Settings
 from codehub.system.privileges import service_account
 
@@ -60,7 +60,7 @@ async def _finder(settings: Settings, urls: Urls) -> AsyncIterator[Finder]:
     storage = settings.storage
     database = await Database.open(urls.database, size=3, session=SESSION_SETTINGS)
     try:
-        runtime = ProcessRuntime(
+        runtime = choice.open_runtime(
             storage.data_dir, settings.runtime, service_account(settings.server.user), SystemClock()
         )
         objects = open_store(storage.object_store_url)

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from codehub.archives.model import Packing, Progress, Quota, no_progress
 from codehub.errors import CodeHubError
@@ -174,7 +174,22 @@ class IsolationUnavailableError(RuntimeFailureError):
     code = "IsolationUnavailable"
 
 
-class Runtime(Protocol):
+class Logs(Protocol):
+    """All that the API wants of a runtime."""
+
+    def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
+        """The IDE's own log, its end first; then, with `follow`, what comes."""
+        ...
+
+
+@runtime_checkable
+class Watching(Protocol):
+    """A runtime that runs on an engine, whose leader has to look after what the engine does not."""
+
+    def watching(self) -> AbstractAsyncContextManager[None]: ...
+
+
+class Runtime(Logs, Protocol):
     name: str
 
     @property
@@ -278,10 +293,6 @@ class Runtime(Protocol):
         person changed stays, and what is new is put beside it under another name. `quota`: the home's; beyond it
         nothing is written (`HomeFullError`).
         """
-        ...
-
-    def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
-        """The IDE's own log, its end first; then, with `follow`, what comes."""
         ...
 
     async def disk_usage(self, workspace_id: str) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from typing import Protocol, runtime_checkable
 
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.shepherd import tree
@@ -9,12 +10,20 @@ from codehub.runtimes.shepherd import tree
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+@runtime_checkable
+class OnThisMachine(Protocol):
+    """A runtime whose workspaces are processes of this machine, in containers or not."""
+
+    async def first_process(self, workspace_id: str) -> int | None:
+        """The one that all others come from; None while it does not run."""
+        ...
+
+
 async def cpu_seconds(runtime: Runtime, workspace_id: str) -> float | None:
     """Of a workspace's processes that are alive; None where they are not processes of this machine."""
-    container = (await runtime.containers()).get(workspace_id)
-    if container is None or runtime.name != "process":
+    first = await runtime.first_process(workspace_id) if isinstance(runtime, OnThisMachine) else None
+    if first is None:
         return None
-    first = int(container.identity.partition("-")[0])
     return sum(_seconds(pid) for pid in (first, *tree.descendants(first)))
 
 

@@ -88,6 +88,11 @@ def give_tree(path: pathlib.Path, uid: int, gid: int) -> None:
     _run("chown", "-R", "-h", "-P", "--from=0:0", f"{uid}:{gid}", "--", str(path))
 
 
+def hand_over(path: pathlib.Path, uid: int, gid: int) -> None:
+    """Everything below becomes this user's, whoever had it; never what a link points at."""
+    _run("chown", "-R", "-h", "-P", f"{uid}:{gid}", "--", str(path))
+
+
 def take_tree(path: pathlib.Path) -> None:
     """What another user has made becomes root's: everybody reads it, and nobody else writes to it or becomes somebody
     by it. Never what a link points at. Nothing of that user's may run any more.

@@ -39,12 +39,18 @@ class Bounds:
 
 
 async def run(
-    running: Running, command: Sequence[str], environment: Mapping[str, str], stdin: bytes, bounds: Bounds
+    running: Running,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    stdin: bytes,
+    bounds: Bounds,
+    ide: int | None = None,
 ) -> ExecResult:
+    """`ide`: its process, where it is known to be ready."""
     header = {
         "isolation": running.isolation,
         "first": vars(running.first),
-        "ide": await asyncio.to_thread(_ready_ide, running),
+        "ide": ide or await asyncio.to_thread(_ready_ide, running),
         "groups": running.groups,
         "rlimits": running.rlimits,
         "filter": running.filter,
@@ -79,20 +85,32 @@ async def put(
     contents: Mapping[str, bytes],
     delivered: Mapping[str, Collection[str]] | None = None,
 ) -> list[PutFile]:
+    header = put_header(str(home), meta.uid, contents, delivered)
+    said = await _help("place", header, list(contents.values()), PUT_SECONDS, _Output(0))
+    return put_files(contents, said)
+
+
+def put_header(
+    home: str, uid: int | None, contents: Mapping[str, bytes], delivered: Mapping[str, Collection[str]] | None
+) -> dict[str, Any]:
+    """What `shepherd.place` is told."""
     for path in contents:
         parts = path.split("/")
         if "\0" in path or any(part in {"", ".", ".."} for part in parts):
             raise RuntimeFailureError(f"{path!r} is not a path inside the home")
-    header = {
-        "home": str(home),
-        "uid": meta.uid,
-        "gid": meta.uid,
+    return {
+        "home": home,
+        "uid": uid,
+        "gid": uid,
         "files": [
             [path, len(data), None if delivered is None else sorted(delivered.get(path, ()))]
             for path, data in contents.items()
         ],
     }
-    said = await _help("place", header, list(contents.values()), PUT_SECONDS, _Output(0))
+
+
+def put_files(contents: Mapping[str, bytes], said: Mapping[str, Any]) -> list[PutFile]:
+    """What it answers."""
     return [
         PutFile(path, PutOutcome(outcome), name) for path, (outcome, name) in zip(contents, said["files"], strict=True)
     ]

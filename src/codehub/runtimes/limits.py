@@ -85,10 +85,11 @@ def require_room(config: ShareConfig, paths: WorkspacePaths, quota: Quota, size:
         raise HomeFullError(e.detail) from e
     used = _usage(paths.usage_file)
     if used and (used["bytes"] + size > quota.bytes or used["files"] + files > quota.inodes):
-        raise HomeFullError(
-            f"the home is full ({used['bytes'] // MIB} of {quota.bytes // MIB} MB, {used['files']} files): "
-            "delete what is not needed, then try again"
-        )
+        raise HomeFullError(full(used["bytes"], quota.bytes, f", {used['files']} files"))
+
+
+def full(used: int, most: int, more: str = "") -> str:
+    return f"the home is full ({used // MIB} of {most // MIB} MB{more}): delete what is not needed, then try again"
 
 
 def shares(

@@ -97,6 +97,10 @@ class ProcessRuntime:
             return None
         return dataclasses.replace(running.container(), answers=await _answers(running))
 
+    async def first_process(self, workspace_id: str) -> int | None:
+        running = await self._threads.run(OBSERVE, records.read, self._layout.of(workspace_id))
+        return running.first.pid if running and running.alive else None
+
     async def volumes(self, ids: Collection[str]) -> Found[Volume]:
         return await self._threads.run(OBSERVE, self._volumes.look, ids)
 

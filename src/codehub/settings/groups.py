@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
 from codehub import allowlist
+from codehub.settings.containers import ContainerConfig
 from codehub.settings.fields import (
     at_least,
     between,
@@ -163,10 +164,7 @@ class AuthConfig:
 
 
 @dataclass(frozen=True)
-class RuntimeConfig(ShareConfig, WarmStartConfig):
-    runtime: str = setting(
-        "CODEHUB_RUNTIME", "process", "What runs workspaces: process (on this machine).", check=one_of("process")
-    )
+class RuntimeConfig(ShareConfig, WarmStartConfig, ContainerConfig):
     templates_dir: pathlib.Path | None = setting(
         "CODEHUB_TEMPLATES_DIR", None, "Folder with more templates (*.toml); one named like a built-in replaces it."
     )

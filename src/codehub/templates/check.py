@@ -11,12 +11,13 @@ from typing import Any
 
 from codehub import allowlist, names
 from codehub.i18n.texts import DEFAULT, LANGUAGES
-from codehub.templates.model import DockerSpec, Network, ProcessSpec, ResourceLimits, Template, Words
+from codehub.templates import expand
+from codehub.templates.model import ContainerSpec, Network, ProcessSpec, ResourceLimits, Template, Words
 
 OTHER_LANGUAGES = tuple(code for code in LANGUAGES if code != DEFAULT)
 TABLES = {
     "process": ProcessSpec,
-    "docker": DockerSpec,
+    "container": ContainerSpec,
     "limits": ResourceLimits,
     **dict.fromkeys(OTHER_LANGUAGES, Words),
 }
@@ -24,6 +25,8 @@ NOT_IN_FILES = {"name", "starter_files", "translations"}
 LONGEST_DESCRIPTION = 300  # characters: a sentence or two
 FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
+NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -47,8 +50,8 @@ def template(name: str, values: Mapping[str, Any]) -> Template:
     given["translations"] = {code: given.pop(code) for code in OTHER_LANGUAGES if code in given}
     for code, words in given["translations"].items():
         _check_words(code, words)
-    if "process" not in given and "docker" not in given:
-        raise WrongKeyError("process: is missing, and so is docker; nothing says how to start it")
+    if "process" not in given and "container" not in given:
+        raise WrongKeyError("process: is missing, and so is container; nothing says how to start it")
     return Template(name=name, **given)
 
 
@@ -135,6 +138,21 @@ def _process(spec: ProcessSpec | None) -> str | None:
     return allowlist.complaint(spec.allow)
 
 
+def _container(spec: ContainerSpec | None) -> str | None:
+    if spec is None:
+        return None
+    if not IMAGE.fullmatch(spec.image):
+        return f"image must be a name as `docker pull` takes it, and {spec.image} is none"
+    if spec.port > 65535:
+        return "port must be between 1 and 65535"
+    if spec.user and not NUMBER.fullmatch(spec.user):
+        return "user must be a number of the image's user, as 1000: the home becomes theirs, and it cannot be root"
+    if spec.network in {Network.HOST, Network.ALLOWLIST}:
+        return "network can be internet or none"
+    listens = spec.port or expand.names_in((*spec.command, *spec.env.values())) & {"socket", "port"}
+    return None if listens else "port is missing, and the command has neither {socket} nor {port}"
+
+
 def _description(text: str | None) -> str | None:
     if text is None:
         return None
@@ -155,5 +173,5 @@ RULES: dict[str, Callable[[Any], str | None]] = {
     "description": _description,
     "starter": _starter,
     "title": lambda title: names.complaint(title) if title.strip() else "must not be empty",
-    "docker": lambda spec: None if spec is None or 0 < spec.port < 65536 else "port must be between 1 and 65535",
+    "container": _container,
 }

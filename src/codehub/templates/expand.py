@@ -1,7 +1,7 @@
 """Placeholders in a template's command and environment. Pure; used by the runtimes at a start."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 NAMES = ("socket", "port", "home", "base_path", "workspace_id")
 _PLACEHOLDER = re.compile("{(" + "|".join(NAMES) + ")}")
@@ -12,6 +12,10 @@ def expand(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
 
 
+def names_in(texts: Iterable[str]) -> set[str]:
+    return {match[1] for text in texts for match in _PLACEHOLDER.finditer(text)}
+
+
 def uses_port(texts: tuple[str, ...]) -> bool:
     """Such a program cannot listen on a socket, and gets a network of its own."""
-    return any(match[1] == "port" for text in texts for match in _PLACEHOLDER.finditer(text))
+    return "port" in names_in(texts)

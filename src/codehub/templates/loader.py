@@ -16,24 +16,27 @@ from codehub.invocation import command
 from codehub.templates import check, programs, starter
 from codehub.templates.model import Template
 
+PROCESS = "process"
 BUILTIN = pathlib.Path(__file__).parent / "builtin"
 
 
 class Templates:
     """All of them by name. Made once by `wiring` and by the coordinator."""
 
-    def __init__(self, templates: Mapping[str, Template], data_dir: pathlib.Path) -> None:
+    def __init__(self, templates: Mapping[str, Template], data_dir: pathlib.Path, runtime: str = PROCESS) -> None:
         self._templates = templates
         self._data_dir = data_dir
+        self._runtime = runtime
 
     @classmethod
-    def load(cls, folder: pathlib.Path | None, data_dir: pathlib.Path) -> "Templates":
+    def load(cls, folder: pathlib.Path | None, data_dir: pathlib.Path, runtime: str = PROCESS) -> "Templates":
+        """`runtime`: which one is to start them."""
         if folder is not None and not folder.is_dir():
             raise SettingsError(f"CODEHUB_TEMPLATES_DIR={folder}: there is no such folder")
         found: dict[str, pathlib.Path] = {}
         for place in (BUILTIN, folder):
             found |= {path.stem: path for path in sorted(place.glob("*.toml"))} if place else {}
-        return cls({name: read(path) for name, path in found.items()}, data_dir)
+        return cls({name: read(path) for name, path in found.items()}, data_dir, runtime)
 
     def all(self) -> list[Template]:
         return list(self._templates.values())
@@ -58,7 +61,10 @@ class Templates:
 
     def unavailable(self, name: str) -> str | None:
         """Why a template cannot be started here; None when it can."""
-        process = self._templates[name].process
+        template = self._templates[name]
+        if self._runtime != PROCESS:
+            return None if template.container else f"{name} has no [container] section"
+        process = template.process
         if process is None:
             return f"{name} has no [process] section"
         program = process.command[0]

@@ -45,13 +45,16 @@ class ProcessSpec:
 
 
 @dataclass(frozen=True)
-class DockerSpec:
-    """`[docker]`: for runtimes that run images."""
+class ContainerSpec:
+    """`[container]`: how runtimes that run images start it. It listens on `{socket}` or on loopback, at `{port}`."""
 
     image: str
-    port: int
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()  # empty: the image's own
+    port: int = 0  # of its loopback; 0: `{socket}`, or 8080 where the command has `{port}`
     env: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""  # a number of the image's own user; empty: a number of the workspace's own
+    network: Network | None = None  # None: as the platform says
+    writable_root: bool = False  # the image's own files may be changed, until the next start
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class Template:
     archive_ttl_seconds: int | None = None
     busy_cpus: float = 0.0  # processes that use so many cores count as activity; 0 = they do not
     process: ProcessSpec | None = None
-    docker: DockerSpec | None = None
+    container: ContainerSpec | None = None
     limits: ResourceLimits = field(default_factory=ResourceLimits)
 
     def title_in(self, language: str) -> str:

@@ -44,7 +44,7 @@ from codehub.openid.service import OpenId
 from codehub.passkeys.service import Passkeys
 from codehub.rates import Rates
 from codehub.retention.preview import Previews
-from codehub.runtimes.base import Runtime
+from codehub.runtimes.base import Logs
 from codehub.schedules.service import Schedules
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice import Practice
@@ -92,7 +92,7 @@ class Services:
     monitoring: Monitoring
     templates: Templates
     ides: Ides
-    runtime: Runtime
+    runtime: Logs
     workspaces: Workspaces
     repositories: Repositories
     all_workspaces: AllWorkspaces
@@ -145,7 +145,7 @@ class Services:
             Monitoring: self.monitoring,
             Templates: self.templates,
             Ides: self.ides,
-            Runtime: self.runtime,
+            Logs: self.runtime,
             Workspaces: self.workspaces,
             Repositories: self.repositories,
             Sharing: self.sharing,

@@ -28,7 +28,7 @@ from codehub.invocation import command
 from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
 from codehub.retention.preview import Previews
-from codehub.runtimes.process import ProcessRuntime
+from codehub.runtimes import choice
 from codehub.schedules.service import Schedules
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice_results import PracticeResults
@@ -88,8 +88,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             **_for_admins(settings, database, clock, ttl_policies, templates),
             repositories=Repositories(database, clock),
             templates=templates,
-            # Only for what needs no rights: showing logs.
-            runtime=ProcessRuntime(storage.data_dir, settings.runtime, None, clock),
+            runtime=choice.open_logs(storage.data_dir, settings.runtime, clock),
             workspaces=workspaces,
             hub=hub,
             origins=where,
@@ -140,7 +139,7 @@ def _required(settings: Settings) -> tuple[str, str, str]:
 
 
 def _templates(settings: Settings) -> Templates:
-    templates = Templates.load(settings.runtime.templates_dir, settings.storage.data_dir)
+    templates = Templates.load(settings.runtime.templates_dir, settings.storage.data_dir, settings.runtime.runtime)
     if templates.find(settings.practice.template) is None:
         known = ", ".join(template.name for template in templates.all())
         raise SettingsError(

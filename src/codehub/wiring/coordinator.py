@@ -1,7 +1,9 @@
 """The coordinator's part of the composition root: builds the loops of a lease. `roles.coordinator` runs it."""
 
 import asyncio
+import contextlib
 import functools
+from collections.abc import AsyncIterator
 from typing import Any
 
 from codehub import logs
@@ -32,10 +34,10 @@ from codehub.reconciler.operations import Operations
 from codehub.reconciler.ttl import TtlRunner
 from codehub.reconciler.warming import Warming
 from codehub.retention import disk, gc, housekeeping, preview, trash
-from codehub.runtimes.base import Runtime
+from codehub.runtimes import choice, log_server
+from codehub.runtimes.base import Runtime, Watching
 from codehub.runtimes.cpu import cpu_seconds
 from codehub.runtimes.layout import Layout
-from codehub.runtimes.process import ProcessRuntime
 from codehub.schedules import loop as schedules
 from codehub.schedules import store as schedules_store
 from codehub.schedules.loop import SchedulesLoop
@@ -79,9 +81,9 @@ class Coordinator:
         self._clock = clock
         storage = settings.storage
         self._account = account = service_account(settings.server.user)
-        self._runtime: Runtime = ProcessRuntime(storage.data_dir, settings.runtime, account, clock)
+        self._runtime: Runtime = choice.open_runtime(storage.data_dir, settings.runtime, account, clock)
         self._objects: ObjectStore = open_store(storage.object_store_url)
-        self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir, settings.runtime.runtime)
         self._ttl_policies = TtlPolicies(settings.ttl, settings.activity, self._templates)
         assert storage.redis_url  # noqa: S101 (checked by `run`)
         self._redis = open_redis(storage.redis_url)
@@ -128,7 +130,7 @@ class Coordinator:
         downloads = Downloads(self._runtime, self._objects, self._clock, at_once, read_backup)
         try:
             door = Layout(self._settings.storage.data_dir).door
-            async with downloads.serving(data.downloads_socket, self._account), holds.serving(door):
+            async with downloads.serving(data.downloads_socket, self._account), holds.serving(door), self._beside():
                 await self._driver.run()
         finally:
             await controller.close()
@@ -136,6 +138,16 @@ class Coordinator:
             await backups.close()
             await fetching.close()
             await installing.close()
+
+    @contextlib.asynccontextmanager
+    async def _beside(self) -> AsyncIterator[None]:
+        """What an engine does not do: logs for the API, a watch. Of processes, the API reads files itself."""
+        async with contextlib.AsyncExitStack() as stack:
+            if isinstance(self._runtime, Watching):
+                await stack.enter_async_context(self._runtime.watching())
+                data = DataDir(self._settings.storage.data_dir)
+                await stack.enter_async_context(log_server.serving(self._runtime, data.logs_socket, self._account))
+            yield
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
         probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))

@@ -50,7 +50,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
         listener = Listener(storage.database_url, clock)
         where = origins.of(settings)
         credentials = Credentials(database, clock, settings.auth, key)
-        templates = Templates.load(settings.runtime.templates_dir, storage.data_dir)
+        templates = Templates.load(settings.runtime.templates_dir, storage.data_dir, settings.runtime.runtime)
         workspaces = Workspaces(database, clock, settings.limits, templates, Lab(clock, Tokens(key)))
         signed = passes.Passes(key)
         client = open_redis(storage.redis_url)

@@ -22,7 +22,7 @@ from codehub.i18n import history as sentences
 from codehub.i18n.locales import Locale
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.runtimes.base import Runtime
+from codehub.runtimes.base import Logs
 from codehub.settings import Settings
 from codehub.workspaces import git_rules, history, rules
 from codehub.workspaces.admission import admitted
@@ -348,7 +348,7 @@ async def follow_workspace_logs(
 
 async def _log(request: Request, caller: Principal, id_: str, tail_bytes: int, *, follow: bool) -> AsyncIterator[bytes]:
     await _service(request).get(caller, id_, Action.WORKSPACE_HISTORY)
-    return provide.get(request, Runtime).logs(id_, tail_bytes=tail_bytes, follow=follow)
+    return provide.get(request, Logs).logs(id_, tail_bytes=tail_bytes, follow=follow)
 
 
 def _streams(request: Request) -> Streams:
