@@ -25,7 +25,9 @@ ENTRYPOINT ["codehub"]
 # What workspaces run. Nothing of the platform's is in them but its package: no configuration, no secret, and not the
 # answers of the courses that come along. A login shell, as an IDE's terminals are, finds the same programs.
 FROM base AS workspace
+# Packages of one's own go into the home, as on a machine (docs/templates.md).
 RUN rm -r /opt/codehub/lib/python3.*/site-packages/codehub/courses/shipped && \
+    sed -i 's/^include-system-site-packages = false/include-system-site-packages = true/' /opt/codehub/pyvenv.cfg && \
     echo 'case ":$PATH:" in *:/opt/codehub/bin:*) ;; *) PATH="$PATH:/opt/codehub/bin" ;; esac' > /etc/profile.d/codehub.sh
 USER 65532:65532
 

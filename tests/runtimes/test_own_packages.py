@@ -14,13 +14,11 @@ import zipfile
 import pytest
 
 from codehub.runtimes import sandbox
-from codehub.runtimes.base import Cold
-from codehub.runtimes.process import ProcessRuntime
+from codehub.runtimes.base import Cold, Runtime
 from codehub.runtimes.sandbox import Machine, SandboxSpec
 from codehub.templates import loader
-from codehub.templates.model import ProcessSpec, Template
-from tests.contracts.harness import answering, fresh_runtime
-from tests.contracts.workloads import SERVER, workload
+from tests.contracts.harness import DOCKER, SANDBOXES, answering, fresh_any, fresh_runtime, running
+from tests.contracts.workloads import SERVER, server, workload
 from tests.runtimes.test_warm import begun, importing, loaded, modules
 
 __all__ = ["modules"]  # a fixture
@@ -46,7 +44,7 @@ def wheel(name: str) -> bytes:
     return file.getvalue()
 
 
-async def install(runtime: ProcessRuntime, id_: str, name: str) -> str:
+async def install(runtime: Runtime, id_: str, name: str) -> str:
     file = f"{name}-1.0-py3-none-any.whl"
     await runtime.put(id_, {file: wheel(name)})
     done = await runtime.exec(id_, ["sh", "-c", f"python3 -m pip install --no-index ./{file} 2>&1"])
@@ -54,15 +52,17 @@ async def install(runtime: ProcessRuntime, id_: str, name: str) -> str:
     return done.output.decode()
 
 
-@pytest.mark.parametrize("kind", ["namespaces", "bubblewrap"])
-async def test_pip_installs_into_the_home_and_python_finds_it_there_also_after_a_sleep(kind: str) -> None:
-    template = Template("t", "t", process=ProcessSpec(("python3", "-c", SERVER, "{socket}")))
-    async with fresh_runtime(kind) as (runtime, _):
-        await begun(runtime, "w1", template)
+@pytest.mark.parametrize("kind", [*SANDBOXES, pytest.param(DOCKER, marks=pytest.mark.docker)])
+async def test_pip_installs_into_the_home_and_python_finds_it_there_also_after_a_sleep(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    if kind == DOCKER:
+        request.getfixturevalue("docker_engine")
+    async with fresh_any(kind) as (runtime, _):
+        await running(runtime, workload(server()))
         await install(runtime, "w1", "greeting")
         await runtime.stop("w1", 5)
-        await runtime.start(workload(template, "w1", "alice"))
-        await answering(runtime, "w1")
+        await running(runtime, workload(server()))
         shown = await runtime.exec("w1", ["sh", "-c", SHOW])
         assert shown.output.decode() == f"hello {PACKAGES}/greeting.py\n"
 
