@@ -73,7 +73,7 @@ class Tab:
     async def click(self, selector: str, *, times: int = 1) -> None:
         shown = "e => e.getBoundingClientRect().width > 0"
         found = f"[...document.querySelectorAll({selector!r})].find({shown})"
-        await self.until(found)
+        await self.until(f"document.readyState === 'complete' && {found}")  # before, things still move
         x, y = await self.evaluate(
             f"(() => {{ const r = {found}.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] }})()"
         )
