@@ -4,6 +4,7 @@ Used by `hub`, and by the proxy for its routing table. A notification only says 
 reader looks every few seconds without one, too.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from codehub.clock import Clock
@@ -28,6 +29,7 @@ class Follower:
         self._database = database
         self._take = take
         self._lost = lost
+        self._turn = asyncio.Lock()
         self._loop = Recurring(name, self.read_all, clock, period=LOOK_SECONDS)
         self.position: int | None = None  # all up to here was handed over
         self.wake = self._loop.wake
@@ -46,8 +48,9 @@ class Follower:
             self.position = newest
 
     async def read_all(self) -> None:
-        while await self._read():
-            pass
+        async with self._turn:  # whoever else asks for it: a batch that was begun earlier would lead back
+            while await self._read():
+                pass
 
     async def _read(self) -> bool:
         """False: there is nothing more."""

@@ -58,6 +58,14 @@ def text_of(path: str) -> str:
         return ""
 
 
+def says(path: pathlib.Path, text: str) -> bool:
+    """Is there a file with just this in it?"""
+    try:
+        return path.read_bytes() == text.encode()
+    except OSError:
+        return False
+
+
 def sync_folder(path: pathlib.Path) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -362,7 +362,7 @@ class ProcessRuntime:
         for name, text in sandbox.etc_files(
             machine, box, hosts, uid, gid, profile=files.text_of("/etc/profile"), folders=folders
         ).items():
-            if files.text_of(str(paths.etc / name)) != text:  # nearly always it was so at the last start
+            if not files.says(paths.etc / name, text):  # nearly always it did so at the last start
                 files.write_whole(paths.etc / name, text, 0o644)
         paths.log.mkdir(mode=0o700, exist_ok=True)
         if self._account:  # the API shows logs, and is not root
