@@ -121,6 +121,7 @@ async def test_what_the_table_gives_a_teacher_takes_effect_and_nothing_else_does
     await refused_to_all_but_her_own_teacher(school)
     await by_programs(school)
     await by_browser(school)
+    assert (await school.row())["owner"] == "mina"  # after all of it, it is hers
 
 
 async def ask(client: aiohttp.ClientSession, method: str, path: str, body: Any) -> tuple[int, bytes]:

@@ -47,6 +47,15 @@ class Found(dict[str, T], Generic[T]):
         self.unreadable = dict(unreadable or {})
 
 
+class Kept(Protocol):
+    """What a runtime has noted of a home."""
+
+    @property
+    def generation(self) -> str: ...
+    @property
+    def restored_from(self) -> str | None: ...
+
+
 @dataclass(frozen=True)
 class Volume:
     """A home directory that exists. `generation` is the `op_id` of the operation that made it."""
@@ -56,6 +65,14 @@ class Volume:
     restored_from: str | None = None  # the archive key it was unpacked from: the restore marker
     parked: bool = False  # in the trash: kept, and not startable
     parked_generation: str | None = None  # the generation of another one that is parked
+
+    @classmethod
+    def of(cls, workspace_id: str, here: "Kept | None", parked: "Kept | None") -> "Volume | None":
+        """Of what is in place and what is in the trash; the one in place is what counts."""
+        if here:
+            trash = parked.generation if parked else None
+            return cls(workspace_id, here.generation, here.restored_from, parked_generation=trash)
+        return cls(workspace_id, parked.generation, parked.restored_from, parked=True) if parked else None
 
 
 @dataclass(frozen=True)

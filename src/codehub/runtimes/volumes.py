@@ -76,17 +76,7 @@ class Volumes:
 
     def _look(self, workspace_id: str) -> Volume | None:
         paths = self._layout.of(workspace_id)
-        here, parked = read(paths.volume), read(paths.parked)
-        if here:
-            return Volume(
-                workspace_id,
-                here.generation,
-                here.restored_from,
-                parked_generation=parked.generation if parked else None,
-            )
-        if parked:
-            return Volume(workspace_id, parked.generation, parked.restored_from, parked=True)
-        return None
+        return Volume.of(workspace_id, read(paths.volume), read(paths.parked))
 
     def meta(self, workspace_id: str) -> Meta:
         meta = read(self._layout.of(workspace_id).volume)

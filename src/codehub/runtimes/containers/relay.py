@@ -13,9 +13,9 @@ import signal
 import socket
 import sys
 
+from codehub.runtimes.shepherd.relay import copy
 from codehub.system import connect
 
-PIECE = 1 << 16
 BACKLOG = 512
 
 
@@ -30,7 +30,7 @@ async def serve(door: str, target: str) -> None:
         except OSError:  # not up yet: like a socket that nobody listens on
             writer.transport.abort()
             return
-        await asyncio.gather(_copy(reader, back), _copy(there, writer))
+        await asyncio.gather(copy(reader, back), copy(there, writer))
         for end in (writer, back):
             end.close()
 
@@ -55,18 +55,6 @@ async def _to(target: str) -> socket.socket:
     kind, _, where = target.partition(":")
     # The IDE's user owns the folder of its socket, and could put a link in its place, as one to this very door.
     return await (connect.to_socket(where) if kind == "unix" else connect.to_port("127.0.0.1", int(where)))
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One direction; its end is passed on, the other direction goes on."""
-    with contextlib.suppress(OSError):
-        while piece := await reader.read(PIECE):
-            writer.write(piece)
-            await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()
-        return
-    writer.transport.abort()
 
 
 def main(arguments: list[str]) -> None:

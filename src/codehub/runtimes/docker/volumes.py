@@ -75,7 +75,7 @@ class Volumes:
         for id_, seen in (await self._seen(workspace_ids)).items():
             if seen.unreadable:
                 found.unreadable[id_] = next(iter(seen.unreadable.values()))
-            elif volume := _volume(id_, seen):
+            elif volume := Volume.of(id_, seen.volume, seen.parked):
                 found[id_] = volume
         return found
 
@@ -248,20 +248,6 @@ def _drop_stale(seen: Seen) -> None:
     """Killed between its two steps, parking or taking back leaves two entries of one home: the one in place counts."""
     if seen.volume and seen.parked and seen.volume.home == seen.parked.home:
         seen.stale = seen.entries.pop(PARKED)
-
-
-def _volume(workspace_id: str, seen: Seen) -> Volume | None:
-    here, parked = seen.volume, seen.parked
-    if here:
-        return Volume(
-            workspace_id,
-            here.generation,
-            here.restored_from,
-            parked_generation=parked.generation if parked else None,
-        )
-    if parked:
-        return Volume(workspace_id, parked.generation, parked.restored_from, parked=True)
-    return None
 
 
 def items_of(workspace_id: str, seen: Seen) -> list[DiskItem]:
