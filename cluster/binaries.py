@@ -13,7 +13,7 @@ from cluster.layout import COREDNS, KUBERNETES, SOURCE, cache
 
 # In the order in which a first start can use them.
 COMPONENTS = ("kube-apiserver", "kubelet", "kube-controller-manager", "kube-scheduler", "kubectl", "kube-proxy")
-PACKAGES = ("etcd-server", "containerd", "runc", "containernetworking-plugins", "busybox-static")
+PACKAGES = ("etcd-server", "containerd", "runc", "containernetworking-plugins", "busybox", "libc6")
 NEEDED = {"ip": "iproute2", "nft": "nftables", "sysctl": "procps", "nsenter": "util-linux", "hostname": "hostname"}
 LIBRARIES = ("libseccomp2",)
 
@@ -43,8 +43,9 @@ def pause() -> pathlib.Path:
 
 def debian() -> pathlib.Path:
     """A tree with the packages' files: installed, etcd and containerd would be started by this host."""
-    folder = cache() / "debian"
-    if (folder / "complete").exists():
+    folder, wanted = cache() / "debian", " ".join(PACKAGES)
+    mark = folder / "complete"
+    if mark.exists() and mark.read_text() == wanted:
         return folder
     print("Unpacking Debian's etcd, containerd and runc …", flush=True)
     with tempfile.TemporaryDirectory(dir=_made(cache())) as place:
@@ -52,7 +53,7 @@ def debian() -> pathlib.Path:
         _apt("download", *PACKAGES, cwd=place)
         for package in pathlib.Path(place).glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", str(package), str(tree)], check=True)
-        (tree / "complete").touch()
+        (tree / mark.name).write_text(wanted)
         shutil.rmtree(folder, ignore_errors=True)
         tree.rename(folder)
     return folder

@@ -11,25 +11,38 @@ from dataclasses import dataclass
 from cluster.layout import BUSYBOX, DNS_IMAGE, NODES, PAUSE, Place
 from cluster.programs import Software
 
+ARCHITECTURE = "x86_64-linux-gnu"
+LOADER = "ld-linux-x86-64.so.2"
+
 
 @dataclass(frozen=True)
 class Image:
-    """One layer: a program, and names by which it is also called."""
+    """One layer of programs and libraries, and names by which the first of them is also called."""
 
     name: str
-    program: pathlib.Path
-    path: str
+    files: dict[str, pathlib.Path]
     links: tuple[str, ...] = ()
     user: str = ""
 
+    @property
+    def program(self) -> str:
+        return next(iter(self.files))
+
 
 def own(software: Software, pause: pathlib.Path, coredns: pathlib.Path) -> list[Image]:
-    busybox = software.debian / "bin/busybox"
-    applets = subprocess.run([str(busybox), "--list"], check=True, capture_output=True, text=True).stdout.split()
+    tree = software.debian
+    applets = subprocess.run([str(tree / "bin/busybox"), "--list"], check=True, capture_output=True, text=True).stdout
+    # Not the static one: that cannot look up names without these libraries.
+    libraries = {f"lib/{name}": tree / "lib" / ARCHITECTURE / name for name in ("libc.so.6", "libresolv.so.2")}
+    loader = {f"lib64/{LOADER}": tree / "lib" / ARCHITECTURE / LOADER}
     return [
-        Image(PAUSE, pause, "pause", user="65535:65535"),
-        Image(DNS_IMAGE, coredns, "coredns"),
-        Image(BUSYBOX, busybox, "bin/busybox", tuple(f"bin/{name}" for name in applets if name != "busybox")),
+        Image(PAUSE, {"pause": pause}, user="65535:65535"),
+        Image(DNS_IMAGE, {"coredns": coredns}),
+        Image(
+            BUSYBOX,
+            {"bin/busybox": tree / "bin/busybox", **libraries, **loader},
+            tuple(f"bin/{name}" for name in applets.split() if name != "busybox"),
+        ),
     ]
 
 
@@ -37,16 +50,17 @@ def packed(image: Image) -> bytes:
     """As `docker save` writes it."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
-        for folder in ("bin", "etc", "tmp"):
+        for folder in ("bin", "etc", "lib", "lib64", "tmp"):
             _add(tar, folder, tarfile.DIRTYPE, mode=0o1777 if folder == "tmp" else 0o755)
-        _add(tar, image.path, content=image.program.read_bytes(), mode=0o755)
+        for path, file in image.files.items():
+            _add(tar, path, content=file.read_bytes(), mode=0o755)
         for link in image.links:
-            _add(tar, link, tarfile.SYMTYPE, target=f"/{image.path}")
+            _add(tar, link, tarfile.SYMTYPE, target=f"/{image.program}")
     content = layer.getvalue()
     config = {
         "architecture": "amd64",
         "os": "linux",
-        "config": {"Entrypoint": [f"/{image.path}"] if not image.links else None, "User": image.user}
+        "config": {"Entrypoint": [f"/{image.program}"] if not image.links else None, "User": image.user}
         | {"Env": ["PATH=/bin"]},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(content).hexdigest()}"]},
     }

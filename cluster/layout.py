@@ -18,7 +18,7 @@ DNS_DOMAIN = "cluster.local"
 STORAGE_CLASS = "standard"
 PAUSE = "codehub-cluster/pause:1"
 DNS_IMAGE = f"codehub-cluster/coredns:{COREDNS}"
-BUSYBOX = "codehub-cluster/busybox:1"
+BUSYBOX = "codehub-cluster/busybox:2"
 
 
 @dataclass(frozen=True)

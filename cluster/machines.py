@@ -93,24 +93,22 @@ def _launch(place: Place, machine: Machine, software: Software) -> None:
     kinds = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child", "--mount-proc"]
     inside = ["unshare", *kinds, "--", software.python, "-m", "cluster.init", str(folder)]
     # Into its control groups first: what it sees as the root of them is where it is when it is made.
-    joined = "".join(f"echo $$ > {group}/cgroup.procs && " for group in cgroups.make(place, machine.name))
-    command = ["sh", "-c", f'{joined}exec "$@"', "sh", *inside]
+    joined = "".join(f"echo 0 > {group}/cgroup.procs && " for group in cgroups.make(place, machine.name))
+    # An orphan from the beginning: nothing of it depends on who started it.
+    script = f'({joined}exec setsid "$@") < /dev/null >> {folder}/init.log 2>&1 & echo $!'
     path = f"{software.debian}/usr/bin:{software.debian}/usr/sbin:{os.environ['PATH']}"
-    with (folder / "init.log").open("ab") as log:
-        # Its output goes to a file: nothing of it depends on who started it.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env={"PATH": path, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "HOME": "/root"},
-            cwd="/",
-        )
-    if known := Identity.of(process.pid):
+    started = subprocess.run(
+        ["sh", "-c", script, "sh", *inside],
+        check=True,
+        stdout=subprocess.PIPE,
+        env={"PATH": path, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "HOME": "/root"},
+        cwd="/",
+    )
+    pid = int(started.stdout)
+    if known := Identity.of(pid):
         write(folder / "machine.pid", json.dumps(asdict(known)))
-    while _child(process.pid) is None:
-        if process.poll() is not None:
+    while _child(pid) is None:
+        if known is None or not known.alive():
             raise RuntimeError(f"{machine.name} ended at once: see {folder}/init.log")
         time.sleep(0.01)
 

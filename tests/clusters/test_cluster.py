@@ -55,7 +55,7 @@ def test_pods_reach_each_other_across_nodes_by_address_and_by_name(kubectl: Kube
     address = kubectl.wait_for_pod("server")
     kubectl.wait_for_pod("client")
     for where in (f"{address}:8080", "server", f"server.{kubectl.namespace}.svc.{layout.DNS_DOMAIN}"):
-        command = ["exec", "client", "--", "wget", "-q", "-T", "5", "-O", "-", f"http://{where}/"]
+        command = ["exec", "client", "--", "timeout", "10", "wget", "-q", "-O", "-", f"http://{where}/"]
         until(partial(_says_hello, kubectl, command))
 
 
