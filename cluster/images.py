@@ -85,6 +85,12 @@ def ensure(place: Place, software: Software, node: str, images: list[Image]) -> 
             _ctr(place, software, node, "images", "import", "-", given=packed(image))
 
 
+def answers(place: Place, software: Software, node: str) -> bool:
+    return (
+        subprocess.run([*_command(place, software, node), "version"], check=False, capture_output=True).returncode == 0
+    )
+
+
 def listed(place: Place, software: Software, node: str) -> list[str]:
     return _ctr(place, software, node, "images", "list", "-q").decode().split()
 

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from cluster import binaries, certificates, cgroups, images, layout, machines, network, programs
 from cluster.layout import CONTROL, NODES, SOURCE, Place
@@ -104,7 +105,7 @@ def _software() -> Software:
 def _furnish(place: Place, software: Software) -> None:
     own = images.own(software, binaries.pause(), binaries.coredns())
     for node in NODES:
-        _wait_for(f"containerd of {node}", place.socket(node).exists)
+        _wait_for(f"containerd of {node}", partial(images.answers, place, software, node))
         images.ensure(place, software, node, own)
     known = {"@IMAGE@": layout.DNS_IMAGE, "@ADDRESS@": place.dns_service, "@DOMAIN@": layout.DNS_DOMAIN}
     for manifest in sorted((SOURCE / "manifests").glob("*.yaml")):

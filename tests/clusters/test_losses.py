@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import random
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -41,11 +42,9 @@ def processes_with(word: str) -> list[int]:
     return found
 
 
-def test_a_lost_nodes_pod_goes_on_unseen_is_replaced_only_by_force_and_ends_when_the_node_is_back(
-    kubectl: Kubectl, lost: str
-) -> None:
-    mark = f"77{kubectl.namespace.split('-')[1][:4]}" if kubectl.namespace else ""
-    kubectl.apply(pod("work", f"echo {mark}; sleep 100000", lost))
+def test_a_lost_nodes_pod_goes_on_unseen_and_ends_when_the_node_is_back(kubectl: Kubectl, lost: str) -> None:
+    mark = f"sleep\0{random.randrange(10**8, 10**9)}"
+    kubectl.apply(pod("work", mark.replace("\0", " "), lost))
     kubectl.wait_for_pod("work")
     lifecycle.lose(kubectl.place, lost, power=False)
     until(lambda: not node_is_ready(kubectl, lost))
@@ -121,7 +120,7 @@ def test_a_machine_that_is_killed_is_started_by_the_next_up(place: layout.Place,
 
 def test_down_leaves_nothing_behind() -> None:
     """Of a second cluster, which does not disturb the first."""
-    other = layout.Place(name="second", network="10.214")
+    other = layout.Place(name="second", network="10.219")
     try:
         lifecycle.up(other)
         kubectl = Kubectl(other, "default")
@@ -139,5 +138,5 @@ def test_down_leaves_nothing_behind() -> None:
     ):
         seen = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         assert "second-" not in seen
-        assert "10.214." not in seen
+        assert "10.219." not in seen
     assert not list(pathlib.Path("/sys/fs/cgroup").glob("*/cluster-second"))
