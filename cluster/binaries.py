@@ -16,6 +16,7 @@ COMPONENTS = ("kube-apiserver", "kubelet", "kube-controller-manager", "kube-sche
 PACKAGES = ("etcd-server", "containerd", "runc", "containernetworking-plugins", "busybox", "libc6")
 NEEDED = {"ip": "iproute2", "nft": "nftables", "sysctl": "procps", "nsenter": "util-linux", "hostname": "hostname"}
 LIBRARIES = ("libseccomp2",)
+MODULES = ("br_netfilter", "overlay", "veth")
 
 
 def kubernetes() -> pathlib.Path:
@@ -66,6 +67,9 @@ def host_tools() -> None:
     if missing or known.returncode:
         print(f"Installing {' '.join([*missing, *LIBRARIES])} …", flush=True)
         _apt("install", "-y", "--no-install-recommends", *missing, *LIBRARIES)
+    if shutil.which("modprobe"):
+        # Where they are built in, or there already, that is no news.
+        subprocess.run(["modprobe", "-a", *MODULES], check=False, capture_output=True)
 
 
 def _apt(*words: str, cwd: str = "/") -> None:

@@ -23,6 +23,10 @@ PATIENCE = 600.0  # seconds for what takes two on a machine that does nothing el
 def up(place: Place) -> None:
     if os.geteuid() != 0:
         raise RuntimeError("a cluster in network namespaces needs root")
+    if not cgroups.hierarchies():
+        raise RuntimeError(
+            "this host has control groups of version 2 alone: start it with systemd.unified_cgroup_hierarchy=0"
+        )
     binaries.host_tools()
     software = _software()
     with _alone(place):

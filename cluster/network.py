@@ -20,7 +20,7 @@ Pids = dict[str, int]  # of the machines' first processes, as this host sees the
 def up(place: Place, pids: Pids) -> None:
     for pid in pids.values():
         _in(pid, "ip", "link", "set", "lo", "up")
-        _in(pid, "sysctl", "-q", "-w", *SYSCTLS)
+        _in(pid, "sysctl", "-e", "-q", "-w", *SYSCTLS)
     control = pids[CONTROL]
     if not _exists(control, BRIDGE):
         _in(control, "ip", "link", "add", BRIDGE, "type", "bridge")

@@ -4,14 +4,16 @@ A program of `control`: `python -m cluster.provisioner VOLUMES PKI SERVER`. It r
 decides by it alone, so it may die at any line.
 """
 
+import contextlib
+import http.client
 import json
 import pathlib
 import shutil
 import ssl
 import sys
 import time
-import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from typing import Any
 
 from cluster.layout import STORAGE_CLASS
@@ -25,16 +27,14 @@ def to_create(claims: list[Thing], volumes: list[Thing], classes: list[Thing], f
     """A volume for each claim that waits for one. Its name is the claim's uid: made twice it is the same."""
     ours = {one["metadata"]["name"]: one for one in classes if one["provisioner"] == DRIVER}
     there = {one["metadata"]["name"] for one in volumes}
-    waiting = [
-        claim
+    return [
+        _volume(claim, ours[claim["spec"]["storageClassName"]], folders)
         for claim in claims
         if claim["spec"].get("storageClassName") in ours
         and not claim["spec"].get("volumeName")
         and not claim["metadata"].get("deletionTimestamp")
         and f"pvc-{claim['metadata']['uid']}" not in there
-        and _may_begin(claim, ours[claim["spec"]["storageClassName"]])
     ]
-    return [_volume(claim, ours[claim["spec"]["storageClassName"]], folders) for claim in waiting]
 
 
 def to_delete(volumes: list[Thing]) -> list[str]:
@@ -46,12 +46,6 @@ def to_delete(volumes: list[Thing]) -> list[str]:
         and one["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
         and one.get("status", {}).get("phase") == "Released"
     ]
-
-
-def _may_begin(claim: Thing, of_class: Thing) -> bool:
-    if of_class.get("volumeBindingMode") != "WaitForFirstConsumer":
-        return True
-    return "volume.kubernetes.io/selected-node" in claim["metadata"].get("annotations", {})
 
 
 def _volume(claim: Thing, of_class: Thing, folders: pathlib.Path) -> Thing:
@@ -103,13 +97,24 @@ def once(api: Api, folders: pathlib.Path) -> None:
     claims = api.listed("/api/v1/persistentvolumeclaims")
     volumes = api.listed("/api/v1/persistentvolumes")
     for volume in to_create(claims, volumes, classes, folders):
-        folder = folders / volume["metadata"]["name"]
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o777)
-        api.call("POST", "/api/v1/persistentvolumes", volume)
+        with told():
+            folder = folders / volume["metadata"]["name"]
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o777)
+            api.call("POST", "/api/v1/persistentvolumes", volume)
     for name in to_delete(volumes):
-        shutil.rmtree(folders / name, ignore_errors=True)
-        api.call("DELETE", f"/api/v1/persistentvolumes/{name}")
+        with told():
+            shutil.rmtree(folders / name, ignore_errors=True)
+            api.call("DELETE", f"/api/v1/persistentvolumes/{name}")
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """What goes wrong with one concerns no other, and is tried again."""
+    try:
+        yield
+    except (OSError, http.client.HTTPException) as problem:
+        print(repr(problem), flush=True)
 
 
 def main() -> None:
@@ -117,10 +122,8 @@ def main() -> None:
     api = Api(pki, server)
     print(f"Volumes of class {STORAGE_CLASS} are in {folders}.", flush=True)
     while True:
-        try:
+        with told():
             once(api, folders)
-        except (OSError, urllib.error.HTTPError) as problem:
-            print(problem, flush=True)
         time.sleep(0.5)
 
 

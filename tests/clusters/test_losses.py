@@ -131,7 +131,6 @@ def test_down_leaves_nothing_behind() -> None:
     assert not other.folder.exists()
     assert not processes_with(str(other.folder))
     for command in (
-        ["ip", "netns"],
         ["ip", "link"],
         ["ip", "route"],
         ["cat", "/proc/self/mountinfo", "/proc/self/cgroup"],
