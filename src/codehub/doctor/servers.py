@@ -8,6 +8,7 @@ import redis.asyncio
 import redis.exceptions
 
 from codehub.db import migrate
+from codehub.db.connecting import connect
 from codehub.doctor import account, reasons, rules
 from codehub.doctor.model import Finding, fail, ok
 from codehub.doctor.threads import in_thread
@@ -32,7 +33,7 @@ async def _given_database(url: str, name: str) -> Finding:
         return fail("database", f"{name} {reasons.BAD_URL}", advice)
     try:
         async with asyncio.timeout(reasons.ANSWER_SECONDS):
-            connection: Any = await asyncpg.connect(url, timeout=reasons.ANSWER_SECONDS)
+            connection = await connect(url, timeout=reasons.ANSWER_SECONDS)
             try:
                 return await _judge_database(connection, reasons.where(url))
             finally:

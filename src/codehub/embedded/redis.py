@@ -8,6 +8,7 @@ import redis.asyncio
 import redis.exceptions
 
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES, open_redis
 from codehub.embedded.datadir import DataDir
 from codehub.embedded.postgres import last_line
 from codehub.errors import StartError
@@ -16,6 +17,7 @@ from codehub.system.forking import Spec
 from codehub.system.privileges import Account, View
 
 START_SECONDS = 30.0
+CHECKED = "codehub:checked"
 
 
 def binary() -> pathlib.Path:
@@ -70,11 +72,14 @@ def _config(data: DataDir, folder: pathlib.Path, *, durable: bool) -> str:
 
 
 async def check(url: str) -> None:
-    """Does the Redis at this URL answer? If not, one line that says why."""
-    client = redis.asyncio.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
+    """Does the Redis at this URL answer, and take what is written? If not, one line that says why."""
     try:
-        await client.ping()
-    except (redis.exceptions.RedisError, OSError) as e:
+        client = open_redis(url)
+    except ValueError as e:
+        raise StartError(f"CODEHUB_REDIS_URL {e}") from None
+    try:
+        await client.set(CHECKED, "1", ex=60)
+    except FAILURES as e:
         raise StartError(f"cannot use the Redis {redact_text(url)}: {e}") from e
     finally:
         await client.aclose()

@@ -3,12 +3,12 @@
 import asyncio
 from typing import Literal
 
-import redis.exceptions
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from codehub import metrics
 from codehub.db import migrate
+from codehub.db.redis import FAILURES
 from codehub.errors import CodeHubError
 from codehub.http.access import NeedsOperator, names
 from codehub.http.problems import documented
@@ -69,7 +69,7 @@ async def _redis(request: Request) -> str:
             await services_of(request).redis.ping()
     except TimeoutError:
         return "no answer in time"
-    except (redis.exceptions.RedisError, OSError) as e:
+    except FAILURES as e:
         return redact_text(str(e))
     return "ok"
 

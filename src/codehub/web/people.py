@@ -9,13 +9,13 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
-from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from codehub.auth.model import Person
 from codehub.auth.profiles import Profile
 from codehub.auth.service import FIRST_ADMIN
+from codehub.db.redis import FAILURES
 from codehub.errors import CodeHubError, InvalidRequestError, UnavailableError
 from codehub.http.access import base_url
 from codehub.i18n.locales import Locale
@@ -116,7 +116,7 @@ async def add(request: Request, caller: Annotated[Principal, may(Action.USER_CRE
         await services.redis.ping()  # else a link would be made that could not be shown
         person = await services.people.create_user(caller, name, _role(form), called)
         path = await _link(request, caller, person.name)
-    except (CodeHubError, RedisError, OSError) as e:
+    except (CodeHubError, *FAILURES) as e:
         await sent.failed()
         typed = {"name": name[:63], "display_name": called[:100], "new_role": form.get("role", "")[:10]}
         return back("/people", problem=_code(e), **typed)
@@ -152,7 +152,7 @@ async def new_link(
     try:
         await services_of(request).redis.ping()
         return RedirectResponse(await _link(request, caller, name), 303)
-    except (CodeHubError, RedisError, OSError) as e:
+    except (CodeHubError, *FAILURES) as e:
         return back("/people", at=name[:63], problem=_code(e))
 
 
