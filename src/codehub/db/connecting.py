@@ -9,7 +9,7 @@ import contextlib
 import socket
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import asyncpg
 
@@ -24,7 +24,7 @@ PROBE_SECONDS = 2
 async def connect(url: str, *, timeout: float, **more: Any) -> Any:
     """Raises what the host said that could tell most; `ValueError` where the URL is wrong."""
     urls = server_urls.postgres(url)
-    if "target_session_attrs" not in parse_qs(urlsplit(url).query):
+    if "target_session_attrs" not in parse_qs(server_urls.split(url).query):
         more["target_session_attrs"] = server_urls.WRITABLE[0]
     connection = await _first(urls, {"timeout": timeout, **more})
     _notice_silence(connection)

@@ -5,8 +5,9 @@ A server that was a primary and is none any more refuses writes (`READONLY`): th
 goes to where the primary is now.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import redis.asyncio
@@ -33,8 +34,17 @@ class Watched(redis.asyncio.Redis):
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
         await super().aclose(close_connection_pool)
-        pool = cast("SentinelConnectionPool", self.connection_pool)
-        await pool.sentinel_manager.aclose()
+        await self._pool.sentinel_manager.aclose()
+
+    async def ask_sentinels(self) -> list[Mapping[str, Any] | None]:
+        """What each says of the primary; None: it does not answer, or knows of none by that name."""
+        asked = (sentinel.sentinel_masters() for sentinel in self._pool.sentinel_manager.sentinels)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        return [None if isinstance(a, BaseException) else a.get(self._pool.service_name) for a in answers]
+
+    @property
+    def _pool(self) -> SentinelConnectionPool:
+        return cast("SentinelConnectionPool", self.connection_pool)
 
 
 def open_redis(url: str) -> Client:
@@ -70,6 +80,11 @@ def _cluster(found: RedisUrl, told: dict[str, Any]) -> Client:
     nodes = [ClusterNode(host, port) for host, port in found.hosts]
     told.pop("db", None)
     return RedisCluster(startup_nodes=nodes, retry=Retry(NoBackoff(), CLUSTER_TRIES), **told)
+
+
+async def require_writes(client: Client) -> None:
+    """Raises unless it answers, and takes writes: a replica, or a primary without enough of them, only answers."""
+    await client.set(f"{place(client, 'activity')}codehub:checked", "1", ex=60)
 
 
 def place(client: Client, name: str) -> str:

@@ -8,7 +8,7 @@ import redis.asyncio
 import redis.exceptions
 
 from codehub.clock import Clock
-from codehub.db.redis import FAILURES, open_redis
+from codehub.db.redis import FAILURES, open_redis, require_writes
 from codehub.embedded.datadir import DataDir
 from codehub.embedded.postgres import last_line
 from codehub.errors import StartError
@@ -17,7 +17,6 @@ from codehub.system.forking import Spec
 from codehub.system.privileges import Account, View
 
 START_SECONDS = 30.0
-CHECKED = "codehub:checked"
 
 
 def binary() -> pathlib.Path:
@@ -78,7 +77,7 @@ async def check(url: str) -> None:
     except ValueError as e:
         raise StartError(f"CODEHUB_REDIS_URL {e}") from None
     try:
-        await client.set(CHECKED, "1", ex=60)
+        await require_writes(client)
     except FAILURES as e:
         raise StartError(f"cannot use the Redis {redact_text(url)}: {e}") from e
     finally:

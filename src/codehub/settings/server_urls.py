@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qs, unquote, urlencode, urlsplit
 
+PARTS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/]+)(?::(\d{1,5}))?")
 REDIS_FORMS = (
     "redis://, rediss://, unix://, redis+sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://"
@@ -18,6 +19,19 @@ OPTIONS = {"socket_timeout", "socket_connect_timeout", "max_connections", "healt
 SENTINEL_LOGIN = ("sentinel_username", "sentinel_password")
 WRITABLE = ("read-write", "primary")
 BAD_REDIS = "write / @ : # in a password as %2F %40 %3A %23"
+
+
+def split(url: str) -> SplitResult:
+    """As `urlsplit`, which refuses several hosts when one is an IPv6 address."""
+    match = PARTS.fullmatch(url)
+    return SplitResult(*(part or "" for part in match.groups())) if match else SplitResult("", "", "", "", "")
+
+
+def _require_valid(url: str) -> None:
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        raise ValueError(f"is not a valid URL; {BAD_REDIS}") from None
 
 
 class Kind(enum.StrEnum):
@@ -38,14 +52,12 @@ class RedisUrl:
 
 def redis(url: str) -> RedisUrl:
     """Raises `ValueError` with what is wrong."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise ValueError(f"is not a valid URL; {BAD_REDIS}") from None
+    parts = split(url)
     scheme, _, kind = parts.scheme.partition("+")
     if parts.scheme in {"redis", "rediss", "unix"}:
         if "," in parts.netloc.rpartition("@")[2]:
             raise ValueError("names several servers: begin it with redis+cluster:// or redis+sentinel://")
+        _require_valid(url)
         return RedisUrl(Kind.SERVER, url)
     if scheme not in {"redis", "rediss"} or kind not in {Kind.SENTINEL, Kind.CLUSTER}:
         raise ValueError(f"must be a URL beginning with {REDIS_FORMS}")
@@ -100,10 +112,7 @@ def redis_problem(url: str | None) -> str | None:
 
 def postgres(url: str) -> tuple[str, ...]:
     """One URL for each of its hosts, in their order. Raises `ValueError` with what is wrong."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise ValueError(f"is not a valid URL; {BAD_REDIS}") from None
+    parts = split(url)
     if parts.scheme not in {"postgresql", "postgres"}:
         raise ValueError("must be a URL beginning with postgresql:// or postgres://")
     wanted = parse_qs(parts.query).get("target_session_attrs", [WRITABLE[0]])[0]
@@ -113,6 +122,7 @@ def postgres(url: str) -> tuple[str, ...]:
         )
     login, at, names = parts.netloc.rpartition("@")
     if "," not in names:
+        _require_valid(url)
         return (url,)
     if not all(HOST.fullmatch(name) for name in names.split(",")):
         raise ValueError("must name its hosts as h1:5432,h2:5432, separated by commas")

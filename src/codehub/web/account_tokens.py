@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from codehub.auth.model import AccessToken
 from codehub.auth.service import FROM_THE_START
-from codehub.db.redis import FAILURES
+from codehub.db.redis import FAILURES, require_writes
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError, UnavailableError
 from codehub.http.access import spend_creation
 from codehub.policy import rules as policy
@@ -78,7 +78,7 @@ async def make(request: Request, caller: Annotated[Principal, may(Action.TOKEN_C
         return RedirectResponse(before, 303)
     try:
         await spend_creation(request, caller, "token")
-        await services.redis.ping()  # else it would be made, and could not be shown
+        await require_writes(services.redis)  # else it would be made, and could not be shown
         label, days = " ".join(form.get("label", "").split()), _days(form)
         if len(label) > LONGEST_LABEL:
             raise InvalidRequestError(f"at most {LONGEST_LABEL} characters", field="label")

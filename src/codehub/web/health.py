@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from codehub import metrics
 from codehub.db import migrate
-from codehub.db.redis import FAILURES
+from codehub.db.redis import FAILURES, require_writes
 from codehub.errors import CodeHubError
 from codehub.http.access import NeedsOperator, names
 from codehub.http.problems import documented
@@ -66,7 +66,7 @@ async def _database(request: Request) -> str:
 async def _redis(request: Request) -> str:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await services_of(request).redis.ping()
+            await require_writes(services_of(request).redis)
     except TimeoutError:
         return "no answer in time"
     except FAILURES as e:
