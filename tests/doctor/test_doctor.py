@@ -25,6 +25,7 @@ from codehub.command import output
 from codehub.db import Database
 from codehub.doctor.cli import doctor
 from codehub.doctor.service import BOUND_SECONDS
+from tests.archives import s3
 from tests.platform import CODEHUB, clean_environment, codehub, running
 
 Check = dict[str, str]
@@ -310,6 +311,16 @@ def test_an_object_store_that_does_not_answer_is_named_without_its_secrets(data_
         )
     assert findings["object store"]["level"] == "fail"
     assert "s3://lab/archives" in findings["object store"]["detail"]
+    assert SECRET not in output
+
+
+def test_an_object_store_is_asked_for_all_that_archives_need(data_dir: pathlib.Path, s3_server: s3.S3Server) -> None:
+    where = f"s3://{s3.BUCKET}/doctor/{data_dir.name}"
+    _, findings, _ = examine(data_dir, apart=True, CODEHUB_ARCHIVE_URL=where, **s3_server.environment())
+    assert findings["object store"]["level"] == "ok", findings["object store"]
+    wrong = s3_server.environment(secret=SECRET)
+    _, findings, output = examine(data_dir, apart=True, CODEHUB_ARCHIVE_URL=where, **wrong)
+    assert findings["object store"]["level"] == "fail"
     assert SECRET not in output
 
 

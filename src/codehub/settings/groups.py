@@ -110,7 +110,8 @@ class StorageConfig:
     archive_url: str | None = setting(
         "CODEHUB_ARCHIVE_URL",
         None,
-        "Object store for archives; unset: the folder `archives` in the data directory.",
+        "Object store for archives, file:///FOLDER or s3://BUCKET/PREFIX (endpoint and credentials by the usual AWS_… "
+        "variables); unset: the folder `archives` in the data directory.",
         check=url_of("file", "s3"),
     )
     database_pool_size: int = setting(
