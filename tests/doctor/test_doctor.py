@@ -316,9 +316,10 @@ def test_an_object_store_that_does_not_answer_is_named_without_its_secrets(data_
 
 def test_an_object_store_is_asked_for_all_that_archives_need(data_dir: pathlib.Path, s3_server: s3.S3Server) -> None:
     where = f"s3://{s3.BUCKET}/doctor/{data_dir.name}"
-    _, findings, _ = examine(data_dir, apart=True, CODEHUB_ARCHIVE_URL=where, **s3_server.environment())
+    env: Any = s3_server.environment()
+    _, findings, _ = examine(data_dir, apart=True, CODEHUB_ARCHIVE_URL=where, **env)
     assert findings["object store"]["level"] == "ok", findings["object store"]
-    wrong = s3_server.environment(secret=SECRET)
+    wrong: Any = s3_server.environment(secret=SECRET)
     _, findings, output = examine(data_dir, apart=True, CODEHUB_ARCHIVE_URL=where, **wrong)
     assert findings["object store"]["level"] == "fail"
     assert SECRET not in output

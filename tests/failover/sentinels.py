@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 
@@ -89,8 +90,9 @@ def _sentinel(port: int, folder: pathlib.Path, primary: int) -> Node:
 
 
 def _knows_all(sentinel: Node) -> bool:
-    words: list[str] = sentinel.ask("SENTINEL", "MASTER", NAME)
-    state = words if isinstance(words, dict) else dict(zip(words[::2], words[1::2], strict=True))
+    state: Any = sentinel.ask("SENTINEL", "MASTER", NAME)
+    if not isinstance(state, dict):
+        state = dict(zip(state[::2], state[1::2], strict=True))
     return int(state["num-slaves"]) == 1 and int(state["num-other-sentinels"]) == 2
 
 

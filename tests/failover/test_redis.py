@@ -22,8 +22,8 @@ from codehub.waiting_room.model import LOSS
 from tests.failover.conftest import Several
 from tests.failover.sentinels import NAME, PASSWORD, Watched
 from tests.reconciler.test_controller import house
-from tests.reconciler.test_ttl import STANDBY, clock, falls_asleep, late, stays_awake
-from tests.reconciler.ttl_house import Evening
+from tests.reconciler.test_ttl import clock, falls_asleep, late, stays_awake
+from tests.reconciler.ttl_house import STANDBY, Evening
 from tests.virtual_time import ManualClock
 from tests.waiting_room.clusters import until
 from tests.waiting_room.lines import Room, check_line

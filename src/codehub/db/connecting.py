@@ -60,9 +60,14 @@ async def _let_go(asked: set[asyncio.Task[Any]]) -> None:
 
 
 def _most_telling(errors: Sequence[BaseException]) -> BaseException:
-    """A server that refuses us says more than one that is a standby, and that more than one that does not answer."""
-    dull = (OSError, asyncpg.TargetServerAttributeNotMatched)
-    return next((e for kind in dull for e in errors if not isinstance(e, kind)), errors[0])
+    """A server that refuses us says most; one that has not answered yet may be the primary, and a standby is not."""
+
+    def dullness(error: BaseException) -> int:
+        if isinstance(error, TimeoutError):
+            return 1
+        return 2 if isinstance(error, asyncpg.TargetServerAttributeNotMatched) else 3 * isinstance(error, OSError)
+
+    return min(errors, key=dullness)
 
 
 def _notice_silence(connection: Any) -> None:
