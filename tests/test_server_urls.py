@@ -54,6 +54,8 @@ def test_a_url_of_redis_says_what_kind_it_is(
         ("redis+cluster://[::1", "separated by commas"),
         ("redis://[::1", "not a valid URL"),
         ("redis://h:x", "not a valid URL"),
+        ("redis://h?nonsense=1", "not known: nonsense"),
+        ("redis+sentinel://a/labs?ssl_ca_certs=/ca.pem", "begin it with rediss+sentinel://"),
     ],
 )
 def test_what_is_wrong_with_a_url_of_redis_is_said_in_a_line(url: str, problem: str) -> None:

@@ -16,6 +16,7 @@ REDIS_FORMS = (
 )
 TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_check_hostname", "ssl_cert_reqs")
 OPTIONS = {"socket_timeout", "socket_connect_timeout", "max_connections", "health_check_interval", "protocol", *TLS}
+OF_ONE = {"db", "username", "password", "client_name", "socket_keepalive"}
 SENTINEL_LOGIN = ("sentinel_username", "sentinel_password")
 WRITABLE = ("read-write", "primary")
 BAD_REDIS = "write / @ : # in a password as %2F %40 %3A %23"
@@ -58,6 +59,7 @@ def redis(url: str) -> RedisUrl:
         if "," in parts.netloc.rpartition("@")[2]:
             raise ValueError("names several servers: begin it with redis+cluster:// or redis+sentinel://")
         _require_valid(url)
+        _options(parts, OPTIONS | OF_ONE)
         return RedisUrl(Kind.SERVER, url)
     if scheme not in {"redis", "rediss"} or kind not in {Kind.SENTINEL, Kind.CLUSTER}:
         raise ValueError(f"must be a URL beginning with {REDIS_FORMS}")
@@ -65,10 +67,7 @@ def redis(url: str) -> RedisUrl:
     if parts.fragment or ("@" in parts.path and not at):
         raise ValueError(f"is not a valid URL; {BAD_REDIS}")
     hosts = _hosts(names, 26379 if kind == Kind.SENTINEL else 6379)
-    given = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    known = OPTIONS | (set(SENTINEL_LOGIN) if kind == Kind.SENTINEL else set())
-    if unknown := sorted(set(given) - known):
-        raise ValueError(f"has an option that is not known: {unknown[0]}")
+    given = _options(parts, OPTIONS | (set(SENTINEL_LOGIN) if kind == Kind.SENTINEL else set()))
     path = [unquote(part) for part in parts.path.split("/") if part]
     primary, number = _path(Kind(kind), path)
     query = urlencode({name: value for name, value in given.items() if name in OPTIONS})
@@ -76,6 +75,15 @@ def redis(url: str) -> RedisUrl:
     shown = f"[{host}]" if ":" in host else host
     one = SplitResult(scheme, f"{login}{at}{shown}:{port}", f"/{number}", query, "").geturl()
     return RedisUrl(Kind(kind), one, hosts, primary, *(given.get(name) for name in SENTINEL_LOGIN))
+
+
+def _options(parts: SplitResult, known: set[str]) -> dict[str, str]:
+    given = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    if unknown := sorted(set(given) - known):
+        raise ValueError(f"has an option that is not known: {unknown[0][:30]}")
+    if not parts.scheme.startswith("rediss") and (only := sorted(set(given) & set(TLS))):
+        raise ValueError(f"has {only[0]}, which is for TLS: begin it with {parts.scheme.replace('redis', 'rediss')}://")
+    return given
 
 
 def _path(kind: Kind, path: list[str]) -> tuple[str, int]:
