@@ -1,7 +1,10 @@
 """PostgreSQL of two hosts in one URL, when the first is lost, becomes read-only or says nothing at all."""
 
 import asyncio
+import pathlib
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -14,6 +17,7 @@ from codehub.errors import StartError, UnavailableError
 from tests.failover.standby import Pair, running_pair
 
 CHANNEL = "news"
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -93,3 +97,12 @@ async def test_a_host_that_says_nothing_costs_the_next_one_no_time_and_a_standby
         await Database.open(pair.second.url())
     with pytest.raises(StartError, match="cannot migrate"):
         await migrate.migrate(pair.second.url())
+
+
+@pytest.mark.soak
+def test_a_primary_that_is_cut_off_is_noticed_without_a_word_of_it() -> None:
+    """As root, with nftables: in a network namespace of its own."""
+    command = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$0" -m tests.failover.cut_off', sys.executable]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    print(f"\n{result.stdout.strip()}")
