@@ -160,7 +160,9 @@ async def redis_url(servers: TestServers) -> str:
 
 @pytest.fixture
 async def redis_client(redis_url: str) -> AsyncIterator[redis.asyncio.Redis]:
-    async with open_redis(redis_url) as client:
+    client = open_redis(redis_url)
+    assert isinstance(client, redis.asyncio.Redis)
+    async with client:
         yield client
 
 

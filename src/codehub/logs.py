@@ -36,7 +36,7 @@ SECRET_NAMES = re.compile(
 HARMLESS = {"token_id", "tokens", "waiting_token"}
 SECRET_TEXT = (
     (re.compile(r"(://[^/@\s:]*:)[^/\s]+@"), r"\1***@"),
-    (re.compile(r"(?i)\b((?:password|passwd|secret|token)=)[^\s&\"']+"), r"\1***"),
+    (re.compile(r"(?i)\b(\w*(?:password|passwd|secret|token)=)[^\s&\"']+"), r"\1***"),
     (re.compile(r"\b(chp_[a-z0-9]+_)[A-Za-z0-9_-]+"), r"\1***"),
     (re.compile(r"\b([a-z2-7]{20}\.\d+\.)[A-Za-z0-9_-]{43}"), r"\1***"),  # a session's cookie
     (re.compile(r"(/login/)[A-Za-z0-9_-]{16,}"), r"\1***"),

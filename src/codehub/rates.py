@@ -4,22 +4,18 @@ Asked at the edge (`http.access`) before any work. A bucket holds a minute's wor
 is not. Without Redis no request is stopped: what is counted in the database is bounded all the same.
 """
 
-from collections.abc import Awaitable
 from math import ceil
-from typing import Any, cast
-
-import redis.asyncio
-import redis.exceptions
 
 from codehub import logs
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES, Client, Script
 from codehub.errors import RateLimitError
 
 log = logs.get()
 MINUTE_MS = 60_000
 # What is kept is when the bucket would be full again. No bucket is emptier than empty: what is further away was kept
 # before the clock was set back, and counts as nothing.
-SPEND = """
+SPEND = Script("""
 local now, each, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local kept = tonumber(redis.call('GET', KEYS[1]) or '0')
 if kept > now + each * most then kept = now end
@@ -28,13 +24,13 @@ local wait = full - each * most - now
 if wait > 0 then return wait end
 redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', each * most)
 return 0
-"""
+""")
 
 
 class Rates:
-    def __init__(self, client: redis.asyncio.Redis, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self._clock = clock
-        self._spend = client.register_script(SPEND)
+        self._client = client
 
     async def spend(self, kind: str, person: str, per_minute: int | None) -> None:
         """One of what this person may do in a minute; None: no limit."""
@@ -42,9 +38,8 @@ class Rates:
             return
         now, each = int(self._clock.now().timestamp() * 1000), ceil(MINUTE_MS / per_minute)
         try:
-            answer = self._spend(keys=[f"codehub:rate:{kind}:{person}"], args=[now, each, per_minute])
-            wait = int(await cast("Awaitable[Any]", answer))
-        except (redis.exceptions.RedisError, OSError) as e:
+            wait = int(await SPEND.run(self._client, [f"codehub:rate:{kind}:{person}"], [now, each, per_minute]))
+        except FAILURES as e:
             log.warning("Rates are not counted: Redis does not answer", error=str(e))
             return
         if wait > 0:

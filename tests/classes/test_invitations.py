@@ -5,11 +5,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
-import redis.exceptions
 
 from codehub.classes import invitations
 from codehub.classes.code_tries import MOST_HELD_OF_A_NETWORK
 from codehub.command import operator
+from codehub.db.redis import open_redis
 from codehub.policy.model import Role
 from tests.auth import helpers
 from tests.classes.conftest import Enrol
@@ -210,10 +210,8 @@ async def test_without_redis_no_more_codes_are_looked_up_than_can_be_held(
 ) -> None:
     code = (await invite(kim, (await a_class(kim))["id"]))["code"]
 
-    async def away(**_: object) -> None:
-        raise redis.exceptions.ConnectionError("away")
-
-    monkeypatch.setattr(site.services.joining._tries, "_overdrawn", away)
+    away = open_redis("redis://127.0.0.1:1")
+    monkeypatch.setattr(site.services.joining._tries, "_client", away)
     guesses = [asyncio.create_task(join(site, "BCDFGH", f"guesser-{n}")) for n in range(40)]
     async with asyncio.timeout(60):
         while sum(not guess.done() for guess in guesses) > MOST_HELD_OF_A_NETWORK:
@@ -225,6 +223,7 @@ async def test_without_redis_no_more_codes_are_looked_up_than_can_be_held(
         await asyncio.sleep(0.01)
     assert Counter(guess.result()[0] for guess in guesses)[404] == MOST_HELD_OF_A_NETWORK
     assert (await join(site, code, "mina"))[0] == 201
+    await away.aclose()
 
 
 async def test_many_wrong_codes_at_once_are_sent_away_and_the_network_recovers(

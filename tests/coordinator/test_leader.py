@@ -50,6 +50,16 @@ async def test_a_write_of_an_earlier_epoch_is_refused(database: Database) -> Non
         assert await c.fetchval("SELECT count(*) FROM users") == 0
 
 
+async def test_an_epoch_that_a_standby_gives_out_again_lets_only_its_new_holder_write(database: Database) -> None:
+    await acquire(database, "a")
+    async with database.connection() as c:  # the standby that was promoted had not heard of the election
+        await c.execute("UPDATE system_locks SET holder = 'before', epoch = 0, expires_at = '-infinity'")
+    assert await acquire(database, "b") == 1
+    with pytest.raises(LeaseLostError):
+        await Lease(database, "a", 1).require()
+    await Lease(database, "b", 1).require()
+
+
 async def test_taking_over_waits_for_a_write_that_has_begun_and_a_renewal_does_not(database: Database) -> None:
     await acquire(database, "a")
     lease = Lease(database, "a", 1)

@@ -25,6 +25,7 @@ from codehub.command import output
 from codehub.db import Database
 from codehub.doctor.cli import doctor
 from codehub.doctor.service import BOUND_SECONDS
+from tests.archives import s3
 from tests.platform import CODEHUB, clean_environment, codehub, running
 
 Check = dict[str, str]
@@ -149,7 +150,7 @@ def test_a_misspelt_setting_is_a_warning_with_the_right_name(data_dir: pathlib.P
 def test_a_wrong_database_url_is_named_without_its_secrets(data_dir: pathlib.Path, url: str, reason: str) -> None:
     code, findings, output = examine(data_dir, CODEHUB_DATABASE_URL=url)
     assert code == 1
-    check = findings["settings" if url.startswith("mysql") else "database"]
+    check = findings["database" if reason.startswith(("no server", "at ")) else "settings"]
     assert check["level"] == "fail"
     assert "CODEHUB_DATABASE_URL" in check["detail"]
     assert reason in check["detail"]
@@ -310,6 +311,17 @@ def test_an_object_store_that_does_not_answer_is_named_without_its_secrets(data_
         )
     assert findings["object store"]["level"] == "fail"
     assert "s3://lab/archives" in findings["object store"]["detail"]
+    assert SECRET not in output
+
+
+def test_an_object_store_is_asked_for_all_that_archives_need(data_dir: pathlib.Path, s3_server: s3.S3Server) -> None:
+    where = f"s3://{s3.BUCKET}/doctor/{data_dir.name}"
+    env: Any = s3_server.environment()
+    _, findings, _ = examine(data_dir, apart=True, CODEHUB_ARCHIVE_URL=where, **env)
+    assert findings["object store"]["level"] == "ok", findings["object store"]
+    wrong: Any = s3_server.environment(secret=SECRET)
+    _, findings, output = examine(data_dir, apart=True, CODEHUB_ARCHIVE_URL=where, **wrong)
+    assert findings["object store"]["level"] == "fail"
     assert SECRET not in output
 
 

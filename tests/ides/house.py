@@ -42,8 +42,9 @@ class House:
     async def lead(self) -> InstallLoop:
         async with self.database.connection() as c:
             await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, ids.new(), 3600.0)
-        lease = Lease(self.database, "test", epoch)
+            holder = ids.new()
+            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, holder, 3600.0)
+        lease = Lease(self.database, holder, epoch)
         self.loop = InstallLoop(lease, SystemClock(), self.data_dir, UIDS, lambda: None)
         return self.loop
 

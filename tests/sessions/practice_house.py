@@ -53,8 +53,9 @@ class House:
         """A new leader, with a higher epoch; what the old one does goes on, should nobody end it."""
         async with self.database.connection() as c:
             await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, ids.new(), 3600.0)
-        self.lease = Lease(self.database, "test", epoch)
+            holder = ids.new()
+            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, holder, 3600.0)
+        self.lease = Lease(self.database, holder, epoch)
         templates = Templates({"small": SMALL}, self.folder)
         settings = RuntimeConfig(disk_reserve_mb=0)
         self.loop = PracticeLoop(

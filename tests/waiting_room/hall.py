@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-import redis.asyncio
-
 from codehub import ids
 from codehub.db import Connection, Database
+from codehub.db.redis import Client
 from codehub.policy.model import ALL_SCOPES, Principal, Role
 from codehub.settings import LimitsConfig, QueueConfig
 from codehub.templates.model import Template
@@ -119,7 +118,7 @@ class Hall:
     def __init__(
         self,
         database: Database,
-        client: redis.asyncio.Redis,
+        client: Client,
         clock: ManualClock,
         config: QueueConfig | None = None,
         limits: LimitsConfig | None = None,

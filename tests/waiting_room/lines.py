@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from codehub.db.redis import Client
 from codehub.settings import QueueConfig
 from codehub.waiting_room import keys
 from codehub.waiting_room.line import Line, Polled
 from codehub.waiting_room.model import LOSS, Check, Joined, LineCounts, Marked, Standing, Swept
-from codehub.waiting_room.scripts import Client
 from tests.virtual_time import ManualClock
 
 SECOND_MS = 1000

@@ -52,7 +52,7 @@ async def test_a_killed_redis_costs_nobody_the_place(server: Server, clock: Manu
         people = await room.join_all("a", "b", "c")
         kept = (await client.info("persistence"))["aof_enabled"] == 1
         if kept:
-            await client.execute_command("WAITAOF", 1, 0, 5000)  # type: ignore[no-untyped-call]
+            await client.execute_command("WAITAOF", 1, 0, 5000)
         server.kill()
         with pytest.raises(UnavailableError):
             await room.poll(people[0])

@@ -4,6 +4,7 @@ import pathlib
 from datetime import timedelta
 
 import pytest
+from redis.asyncio import Redis
 
 from codehub.db import Database
 from codehub.db.redis import open_redis
@@ -265,6 +266,7 @@ async def test_while_redis_is_away_places_end_all_the_same_and_the_rest_waits(
             a, b = await hall.join_all("a", "b")
             await hall.enter_when_ready(a)
             server.socket.rename(tmp_path / "aside")
+            assert isinstance(client, Redis)
             await client.connection_pool.disconnect()
             await hall.clock.advance(301)
             done = await hall.tick()

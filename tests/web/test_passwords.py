@@ -14,6 +14,7 @@ from argon2 import PasswordHasher
 
 from codehub.auth import hashing, tries
 from codehub.command import operator
+from codehub.db.redis import open_redis
 from codehub.errors import TooManyTriesError
 from codehub.policy.model import Role, Scope
 from codehub.settings import Settings
@@ -260,11 +261,8 @@ async def test_without_redis_people_log_in_and_guesses_stay_bounded(
 ) -> None:
     count = site.services.passwords._tries
 
-    async def away(**_: object) -> None:
-        raise OSError("away")
-
-    monkeypatch.setattr(count, "_take", away)
-    monkeypatch.setattr(count, "_give_back", away)
+    away = open_redis("redis://127.0.0.1:1")
+    monkeypatch.setattr(count, "_redis", away)
     async with at(site, SCHOOL) as guesser:
         said = [(await log_in(guesser, "mina", BOAT))[0] for _ in range(tries.QUICK.most + 2)]
         assert said == [401] * tries.QUICK.most + [429] * 2
@@ -274,6 +272,7 @@ async def test_without_redis_people_log_in_and_guesses_stay_bounded(
     for n in range(1000):
         kept.take({str(n): tries.QUICK}, 0)
     assert len(kept) == 10
+    await away.aclose()
 
 
 async def test_what_is_counted_names_nobody_and_goes_by_itself(site: Site) -> None:

@@ -44,11 +44,12 @@ class House:
         """A new leader, with a higher epoch; what the old one does goes on, should nobody end it."""
         async with self.database.connection() as c:
             await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, ids.new(), 3600.0)
+            holder = ids.new()
+            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, holder, 3600.0)
         shut = Template("shut", "Shut", process=ProcessSpec(("true",), network=Network.NONE))
         templates = Templates({"t": Template("t", "T", process=ProcessSpec(("true",))), "shut": shut}, self.folder)
         config = RuntimeConfig(network="host")
-        lease = Lease(self.database, "test", epoch)
+        lease = Lease(self.database, holder, epoch)
         self.loop = FetchLoop(lease, self.runtime, templates, self.clock, config, lambda: None, seconds)
         return self.loop
 

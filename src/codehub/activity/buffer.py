@@ -16,6 +16,7 @@ import msgspec
 
 from codehub.activity import keys, scripts
 from codehub.activity.model import Kind
+from codehub.db.redis import Client
 
 CHUNK = 1_000  # workspaces per command: each takes Redis a few milliseconds
 RESENT = 300.0  # what was flushed so recently is sent again to a Redis that has lost its memory
@@ -128,7 +129,7 @@ class Buffer:
             if workspace_id in self._watched:
                 self._request_flush(workspace_id)
 
-    async def flush(self, client: scripts.Redis, now: float) -> int:
+    async def flush(self, client: Client, now: float) -> int:
         """Everything noted so far into Redis; how many workspaces. Raises, and keeps it, when Redis does not answer."""
         tallies, self.tallies = self.tallies, {}
         listings, self._listings = self._listings, {}
@@ -148,16 +149,16 @@ class Buffer:
         self._asked = {listing: at for listing, at in self._asked.items() if now - at <= SAME_LISTING}
         return self._asked
 
-    async def _write(self, client: scripts.Redis, active: dict[str, float]) -> None:
+    async def _write(self, client: Client, active: dict[str, float]) -> None:
         scores = [(id_, _milliseconds(at)) for id_, at in active.items()]
         async with client.pipeline(transaction=False) as pipe:
             for begin in range(0, len(scores), CHUNK):
-                pipe.zadd(keys.ACTIVITY, dict(scores[begin : begin + CHUNK]), gt=True)
+                pipe.zadd(scripts.place(client) + keys.ACTIVITY, dict(scores[begin : begin + CHUNK]), gt=True)
             await pipe.execute()
 
     async def _explain(
         self,
-        client: scripts.Redis,
+        client: Client,
         tallies: dict[str, Tally],
         listings: dict[Listing, Span],
         refreshed: dict[Listing, float],

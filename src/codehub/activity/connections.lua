@@ -7,12 +7,12 @@
 local what, now, instance = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
 local function held(by)
-    return 'codehub:proxy:' .. by
+    return at .. 'codehub:proxy:' .. by
 end
 
 local function total(id)
     local sum = 0
-    for _, by in ipairs(redis.call('ZRANGEBYSCORE', 'codehub:proxies', '(' .. now, '+inf')) do
+    for _, by in ipairs(redis.call('ZRANGEBYSCORE', at .. 'codehub:proxies', '(' .. now, '+inf')) do
         local value = redis.call('HGET', held(by), id)
         sum = sum + tonumber(value and string.match(value, '^%d+') or 0)
     end
@@ -20,7 +20,7 @@ local function total(id)
 end
 
 local function settle(id, idle, restart)
-    local connections, timer = 'ws_conn:' .. id, 'idle_timer:' .. id
+    local connections, timer = at .. 'ws_conn:' .. id, at .. 'idle_timer:' .. id
     local sum = total(id)
     if sum > 0 then
         redis.call('SET', connections, sum)
@@ -35,26 +35,26 @@ end
 local function forget(by)
     local entries = redis.call('HGETALL', held(by))
     redis.call('DEL', held(by))
-    redis.call('ZREM', 'codehub:proxies', by)
-    redis.call('HDEL', 'codehub:proxies:flushed', by)
+    redis.call('ZREM', at .. 'codehub:proxies', by)
+    redis.call('HDEL', at .. 'codehub:proxies:flushed', by)
     for i = 1, #entries, 2 do
         settle(entries[i], tonumber(string.match(entries[i + 1], ':(%d+)$')), false)
     end
 end
 
 local function reap()
-    for _, by in ipairs(redis.call('ZRANGEBYSCORE', 'codehub:proxies', '-inf', now)) do
+    for _, by in ipairs(redis.call('ZRANGEBYSCORE', at .. 'codehub:proxies', '-inf', now)) do
         forget(by)
     end
 end
 
 if what == 'renew' then
-    local score = redis.call('ZSCORE', 'codehub:proxies', instance)
+    local score = redis.call('ZSCORE', at .. 'codehub:proxies', instance)
     local known = score and tonumber(score) > now
-    redis.call('ZADD', 'codehub:proxies', now + ARGV[4], instance)
-    redis.call('HSET', 'codehub:proxies:flushed', instance, ARGV[5])
+    redis.call('ZADD', at .. 'codehub:proxies', now + ARGV[4], instance)
+    redis.call('HSET', at .. 'codehub:proxies:flushed', instance, ARGV[5])
     reap()
-    return { known and 1 or 0, redis.call('GET', 'codehub:activity:epoch') or '' }
+    return { known and 1 or 0, redis.call('GET', at .. 'codehub:activity:epoch') or '' }
 elseif what == 'set' then
     for _, entry in ipairs(cmsgpack.unpack(ARGV[4])) do
         local id, count, idle = entry[1], entry[2], entry[3]

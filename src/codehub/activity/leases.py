@@ -10,14 +10,16 @@ from codehub.activity import keys, scripts
 from codehub.activity.buffer import CHUNK, milliseconds
 from codehub.activity.model import Watched
 from codehub.clock import Clock
+from codehub.db.redis import Client
 from codehub.templates.model import ActivityMode
 
 
 class Leases:
     """Of one proxy instance."""
 
-    def __init__(self, client: scripts.Redis, clock: Clock, instance: str, lease_seconds: float) -> None:
+    def __init__(self, client: Client, clock: Clock, instance: str, lease_seconds: float) -> None:
         self._client = client
+        self._at = scripts.place(client)
         self._clock = clock
         self._instance = instance
         self._lease_ms = int(lease_seconds * 1000)
@@ -87,13 +89,10 @@ class Leases:
 
     async def asked(self, before: int) -> tuple[int, set[str]] | None:
         """The round we are in, and who is about to sleep in it. None: it is the same as before."""
-        if int(await self._client.get(keys.ROUND) or 0) == before:
+        if int(await self._client.get(self._at + keys.ROUND) or 0) == before:
             return None
-        async with self._client.pipeline(transaction=True) as pipe:
-            pipe.get(keys.ROUND)
-            pipe.smembers(keys.ABOUT_TO_SLEEP)
-            round_, ids = await pipe.execute()
-        return int(round_ or 0), {id_.decode() for id_ in ids}
+        round_, ids = await scripts.run(self._client, "rounds", "asked")
+        return round_, {id_.decode() for id_ in ids}
 
     async def _run(self, what: str, *arguments: str | bytes | int) -> list[bytes]:
         now = milliseconds(self._clock.now())

@@ -15,6 +15,8 @@ from codehub.activity import keys, scripts
 from codehub.activity.buffer import milliseconds
 from codehub.activity.model import Kind
 from codehub.clock import Clock
+from codehub.db.redis import Client
+from codehub.errors import UnavailableError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CHUNK = 5_000
@@ -27,6 +29,10 @@ JUMP = timedelta(seconds=5)  # by which the clock on the wall may differ from th
 
 def moment(ms: int) -> datetime:
     return EPOCH + timedelta(milliseconds=ms)
+
+
+class LostMemoryError(UnavailableError):
+    """Redis began anew, or another server took its place, since it was last asked which one it is."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,9 @@ class Snapshot:
 
 
 class ActivityReader:
-    def __init__(self, client: scripts.Redis, clock: Clock, flush_interval: float, boot: str) -> None:
+    def __init__(self, client: Client, clock: Clock, flush_interval: float, boot: str) -> None:
         self._client = client
+        self._at = scripts.place(client)
         self._clock = clock
         self._lease = timedelta(seconds=keys.lease_seconds(flush_interval))
         self._boot = boot  # names the run of the machine that `clock.monotonic` counts in
@@ -79,8 +86,8 @@ class ActivityReader:
     async def flushed(self) -> Flushed | None:
         """How far all proxies have; None: there is no live proxy, so there is none to wait for."""
         now = milliseconds(self._clock.now())
-        live = await self._ask("ZRANGEBYSCORE", keys.PROXIES, f"({now}", "+inf")
-        told = await self._ask("HMGET", keys.FLUSHED, *live) if live else []
+        live = await self._ask("ZRANGEBYSCORE", self._at + keys.PROXIES, f"({now}", "+inf")
+        told = await self._ask("HMGET", self._at + keys.FLUSHED, *live) if live else []
         found = [tuple(map(int, (each or b"0:0").split(b":"))) for each in told]
         return Flushed(moment(min(ms for ms, _ in found)), min(round_ for _, round_ in found)) if found else None
 
@@ -89,16 +96,10 @@ class ActivityReader:
 
         Rounds are counted, not timed: a clock that is set back must not make an old flush look like an answer.
         """
-        async with self._client.pipeline(transaction=True) as pipe:
-            pipe.incr(keys.ROUND)
-            if about_to_sleep:
-                pipe.delete(keys.ABOUT_TO_SLEEP)
-                pipe.sadd(keys.ABOUT_TO_SLEEP, *about_to_sleep)
-                pipe.expire(keys.ABOUT_TO_SLEEP, ABOUT_SECONDS)
-            return int((await pipe.execute())[0])
+        return int(await scripts.run(self._client, "rounds", "ask", ABOUT_SECONDS, *about_to_sleep))
 
     async def round(self) -> int:
-        return int(await self._client.get(keys.ROUND) or 0)
+        return int(await self._client.get(self._at + keys.ROUND) or 0)
 
     async def _gather(self, now: datetime) -> datetime:
         asked = await self.ask()
@@ -112,33 +113,34 @@ class ActivityReader:
     async def settled(self) -> bool:
         """For one lease after Redis began anew, or was away, proxies may not have registered again."""
         now = self._clock.now()
-        run = str((await self._client.info("server"))["run_id"])
-        known, _, since = ((await self._ask("GET", keys.EPOCH)) or b"").decode().partition("|")
+        told = await scripts.run(self._client, "epoch")
+        run, (known, _, since) = told[0].decode(), told[1].decode().partition("|")
         if known != run or self._away or moment(int(since)) > now:
-            await self._client.set(keys.EPOCH, f"{run}|{milliseconds(now)}")
+            await self._client.set(self._at + keys.EPOCH, f"{run}|{milliseconds(now)}")
             return False
         return now - moment(int(since)) >= self._lease
 
     async def _notice_jumps(self, now: datetime) -> datetime:
         """Compare how far the wall's clock came with how long it took; remembered in Redis, for the next leader."""
         wall, ran = milliseconds(now), int(self._clock.monotonic() * 1000)
-        before = {name.decode(): value.decode() for name, value in (await self._ask("HGETALL", keys.CLOCK)).items()}
+        key = self._at + keys.CLOCK
+        before = {name.decode(): value.decode() for name, value in (await self._ask("HGETALL", key)).items()}
         jumped = int(before.get("jumped", 0))
         if before.get("boot") == self._boot:
             gained = (wall - int(before["wall"])) - (ran - int(before["ran"]))
             if gained > JUMP.total_seconds() * 1000:
                 jumped = wall
-        await self._ask("HSET", keys.CLOCK, "boot", self._boot, "wall", wall, "ran", ran, "jumped", jumped)
+        await self._ask("HSET", key, "boot", self._boot, "wall", wall, "ran", ran, "jumped", jumped)
         return min(moment(jumped), now)
 
     async def _ask(self, *words: str | bytes | int) -> Any:
-        return await cast("Awaitable[Any]", self._client.execute_command(*words))  # type: ignore[no-untyped-call]
+        return await cast("Awaitable[Any]", self._client.execute_command(*words))
 
     # --- taking over
 
     async def take(self, epoch: int) -> list[str]:
         """Names of the sets to be moved into the database; a new one, and what a tick that was cut off left."""
-        name = f"{keys.TAKEN}:{epoch}:{ids.new(8)}"
+        name = f"{self._at}{keys.TAKEN}:{epoch}:{ids.new(8)}"
         return sorted(taken.decode() for taken in await scripts.run(self._client, "take", name))
 
     async def read(self, name: str) -> AsyncIterator[dict[str, datetime]]:
@@ -152,18 +154,19 @@ class ActivityReader:
 
     async def finish(self, name: str) -> None:
         """It is in the database. The name was used once, so that no process can throw away what is not."""
-        async with self._client.pipeline(transaction=True) as pipe:
-            pipe.delete(name)
-            pipe.srem(keys.TAKEN, name)
-            await pipe.execute()
+        await scripts.run(self._client, "rounds", "finish", name)
 
     # --- looking
 
     async def look(self, workspace_ids: Sequence[str]) -> Mapping[str, Snapshot]:
+        """Raises `LostMemoryError` where it is another Redis than the one that `settled` has judged."""
         found = {}
         for begin in range(0, len(workspace_ids), LOOK_CHUNK):
             part = workspace_ids[begin : begin + LOOK_CHUNK]
-            for id_, (ms, connections, timer) in zip(part, await scripts.run(self._client, "look", *part), strict=True):
+            is_same, seen = await scripts.run(self._client, "look", *part)
+            if not is_same:
+                raise LostMemoryError("Redis is another one than it was: what it knows may be older")
+            for id_, (ms, connections, timer) in zip(part, seen, strict=True):
                 found[id_] = Snapshot(moment(ms) if ms else None, connections, bool(timer))
         return found
 
@@ -171,6 +174,7 @@ class ActivityReader:
         """For the explanation: it was asked, and it is at work."""
         async with self._client.pipeline(transaction=False) as pipe:
             for id_ in workspace_ids:
-                pipe.hincrby(keys.details(id_), Kind.BUSY.label, 1)
-                pipe.expire(keys.details(id_), keys.DETAILS_SECONDS)
+                key = self._at + keys.details(id_)
+                pipe.hincrby(key, Kind.BUSY.label, 1)
+                pipe.expire(key, keys.DETAILS_SECONDS)
             await pipe.execute()

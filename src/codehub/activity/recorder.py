@@ -9,8 +9,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-import redis.exceptions
-
 from codehub import logs
 from codehub.activity import keys
 from codehub.activity.buffer import Buffer
@@ -18,8 +16,8 @@ from codehub.activity.leases import Leases
 from codehub.activity.model import COUNTS, Kind, Watched
 from codehub.activity.profiles import PROFILES
 from codehub.activity.profiles.base import Followers
-from codehub.activity.scripts import Redis
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES, Client
 from codehub.proxy.model import RequestHead
 from codehub.settings import ActivityConfig
 from codehub.templates.model import ActivityMode
@@ -31,12 +29,11 @@ NOTHING_COUNTS = (False,) * len(COUNTS)  # of messages, where connections do
 CACHED = 4096  # requests that are like one before are not classified again
 LONG = 512  # bytes of a target that is not remembered
 ASKED_SECONDS = 1.0  # how often a worker looks whether a flush is wanted
-Unreachable = (redis.exceptions.RedisError, OSError, TimeoutError)
 Known = tuple[Watched, int, bool, bool]  # whose, its kind, whether that counts, and for a connection's lease
 
 
 class Recorder:
-    def __init__(self, client: Redis, clock: Clock, instance: str, config: ActivityConfig) -> None:
+    def __init__(self, client: Client, clock: Clock, instance: str, config: ActivityConfig) -> None:
         self._clock = clock
         self._now = clock.timestamp
         self._client = client
@@ -148,7 +145,7 @@ class Recorder:
                     due, answered = self._clock.monotonic() + self._config.flush_interval, False
                     await self.flush()
                     answered = True
-            except Unreachable as e:
+            except FAILURES as e:
                 log.warning("Activity waits in memory: Redis does not answer", error=str(e))
             await self._clock.sleep(min(ASKED_SECONDS, self._config.flush_interval))
 
@@ -158,7 +155,7 @@ class Recorder:
             self._buffer.flush_requested.clear()
             try:
                 await self.flush()
-            except Unreachable as e:
+            except FAILURES as e:
                 log.warning("A workspace in use is about to be stopped: Redis does not answer", error=str(e))
                 await self._clock.sleep(ASKED_SECONDS)
                 self._buffer.flush_requested.set()
@@ -169,7 +166,7 @@ class Recorder:
             self._connections_changed.clear()
             try:
                 await self._leases.write()
-            except Unreachable as e:
+            except FAILURES as e:
                 log.warning("Connections wait in memory: Redis does not answer", error=str(e))
                 await self._clock.sleep(ASKED_SECONDS)
                 self._connections_changed.set()
@@ -179,7 +176,7 @@ class Recorder:
         try:
             await self.flush()
             await self._leases.leave()
-        except Unreachable as e:
+        except FAILURES as e:
             log.warning("Activity of the last moments is lost: Redis does not answer", error=str(e))
 
 

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-import redis.exceptions
-
 from codehub.activity import keys, rules, scripts
 from codehub.activity.model import Kind, Seen
 from codehub.activity.reader import moment
 from codehub.db import Database
+from codehub.db.redis import FAILURES, Client
 from codehub.errors import UnavailableError
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
@@ -29,9 +28,7 @@ class Explanation:
 
 
 class Activity:
-    def __init__(
-        self, database: Database, client: scripts.Redis, ttl_policies: TtlPolicies, workspaces: Workspaces
-    ) -> None:
+    def __init__(self, database: Database, client: Client, ttl_policies: TtlPolicies, workspaces: Workspaces) -> None:
         self._database = database
         self._client = client
         self._ttl_policies = ttl_policies
@@ -50,10 +47,11 @@ class Activity:
         return Explanation(ttl_policy, seen, sleeps_at, why)
 
     async def _seen(self, id_: str) -> Seen:
+        at = scripts.place(self._client)
         try:
-            found = await cast("Awaitable[dict[bytes, bytes]]", self._client.hgetall(keys.details(id_)))
-            connections: Any = await self._client.get(keys.connections(id_))
-        except (redis.exceptions.RedisError, OSError) as e:
+            found = await cast("Awaitable[dict[bytes, bytes]]", self._client.hgetall(at + keys.details(id_)))
+            connections: Any = await self._client.get(at + keys.connections(id_))
+        except FAILURES as e:
             raise UnavailableError("Redis does not answer: what was seen of it cannot be said now") from e
         values = {name.decode(): int(value) for name, value in found.items()}
         counts = {kind: values[kind.label] for kind in Kind if kind.label in values}

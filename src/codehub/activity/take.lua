@@ -1,8 +1,8 @@
 -- Take the set of activities over, whole and at once: what is written from here on goes into a new one.
 -- ARGV: a name that was never used. Returns all that are taken over and not finished, older ones first come from a tick
 -- that was cut off.
-if redis.call('EXISTS', 'codehub:activity') == 1 then
-    redis.call('RENAME', 'codehub:activity', ARGV[1])
-    redis.call('SADD', 'codehub:activity:taken', ARGV[1])
+if redis.call('EXISTS', at .. 'codehub:activity') == 1 then
+    redis.call('RENAME', at .. 'codehub:activity', ARGV[1])
+    redis.call('SADD', at .. 'codehub:activity:taken', ARGV[1])
 end
-return redis.call('SMEMBERS', 'codehub:activity:taken')
+return redis.call('SMEMBERS', at .. 'codehub:activity:taken')

@@ -9,17 +9,14 @@ of a network, for those who try one password at many names. Without Redis each p
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, cast
-
-import redis.asyncio
-import redis.exceptions
 
 from codehub import logs
 from codehub.auth import password_rules
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES, Client, Script, place
 from codehub.errors import TooManyTriesError
 
 log = logs.get()
@@ -38,7 +35,7 @@ NETWORK = Bucket("network", 300, 2_000)  # a school behind one address, of which
 KEPT_AT_MOST = 20_000  # buckets in memory, without Redis; the ones used longest ago are forgotten
 
 # What is kept is when a bucket would be full again. One is taken from all of them or from none.
-TAKE = """
+TAKE = Script("""
 local now, wait = tonumber(ARGV[1]), 0
 for i, key in ipairs(KEYS) do
   local each, most = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
@@ -52,8 +49,8 @@ for i, key in ipairs(KEYS) do
   redis.call('SET', key, string.format('%.0f', full), 'PX', full - now)
 end
 return 0
-"""
-GIVE_BACK = """
+""")
+GIVE_BACK = Script("""
 for i, key in ipairs(KEYS) do
   local full = tonumber(redis.call('GET', key) or '0') - tonumber(ARGV[i + 1])
   if full > tonumber(ARGV[1]) then
@@ -62,7 +59,7 @@ for i, key in ipairs(KEYS) do
     redis.call('DEL', key)
   end
 end
-"""
+""")
 
 
 @dataclass(frozen=True)
@@ -74,19 +71,19 @@ class Try:
 
 
 class Tries:
-    def __init__(self, client: redis.asyncio.Redis, clock: Clock, key: str) -> None:
+    def __init__(self, client: Client, clock: Clock, key: str) -> None:
         self._redis = client
         self._clock = clock
         self._key = hashlib.sha256(f"tries:{key}".encode()).digest()
-        self._take = client.register_script(TAKE)
-        self._give_back = client.register_script(GIVE_BACK)
+        self._place = place(client, "tries")  # a script uses several of the keys
         self._here = LocalBuckets()
 
     async def begin(self, name: str, address: str | None) -> Try:
         """Counted as wrong until it is said to be right."""
         network = password_rules.network_of(address)
         who = hashlib.blake2b(f"{name}\n{network}".encode("utf-8", "replace"), digest_size=16, key=self._key)
-        keys = [_key(QUICK, who.hexdigest()), _key(DAY, who.hexdigest()), _key(NETWORK, network)]
+        whose = (QUICK, who.hexdigest()), (DAY, who.hexdigest()), (NETWORK, network)
+        keys = [f"{self._place}codehub:tries:{bucket.kind}:{of}" for bucket, of in whose]
         if wait := await self._taken(keys):
             seconds = ceil(wait / 1000)
             detail = f"too many wrong tries from your network: try again in {seconds} s"
@@ -97,8 +94,8 @@ class Tries:
         """How many milliseconds to wait; 0: it was taken."""
         args = [n for bucket in (QUICK, DAY, NETWORK) for n in (bucket.each_ms, bucket.most)]
         try:
-            return int(await cast("Awaitable[Any]", self._take(keys=keys, args=[self._now(), *args])))
-        except (redis.exceptions.RedisError, OSError) as e:
+            return int(await TAKE.run(self._redis, keys, [self._now(), *args]))
+        except FAILURES as e:
             log.warning("Tries are counted in this process alone: Redis does not answer", error=str(e))
             return self._here.take(dict(zip(keys, (QUICK, DAY, NETWORK), strict=True)), self._now())
 
@@ -114,16 +111,12 @@ class Tries:
         given = (quick, day, NETWORK.each_ms)
         self._here.give_back(dict(zip(begun.keys, given, strict=True)), self._now())
         try:
-            await cast("Awaitable[Any]", self._give_back(keys=begun.keys, args=[self._now(), *given]))
-        except (redis.exceptions.RedisError, OSError) as e:
+            await GIVE_BACK.run(self._redis, begun.keys, [self._now(), *given])
+        except FAILURES as e:
             log.warning("A right try stays counted: Redis does not answer", error=str(e))
 
     def _now(self) -> int:
         return int(self._clock.now().timestamp() * 1000)
-
-
-def _key(bucket: Bucket, of: str) -> str:
-    return f"codehub:tries:{bucket.kind}:{of}"
 
 
 class LocalBuckets:

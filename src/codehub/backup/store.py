@@ -11,7 +11,7 @@ import asyncpg
 
 from codehub.backup import rules
 from codehub.backup.archive import Source
-from codehub.db import Queries
+from codehub.db import Queries, connecting
 from codehub.db.pool import AWAY, is_being_cancelled
 from codehub.errors import StartError
 
@@ -69,7 +69,7 @@ def quote(name: str) -> str:
 async def connect(url: str) -> AsyncIterator[Any]:
     """One connection; whatever the database has to complain about becomes one line."""
     try:
-        connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS, server_settings=SESSION)
+        connection = await connecting.connect(url, timeout=CONNECT_SECONDS, server_settings=SESSION)
     except (*AWAY, asyncpg.PostgresError) as e:
         raise _complaint(e) from e
     try:

@@ -9,17 +9,14 @@ held wait for a few seconds, and then are sent away (429).
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, cast
-
-import redis.asyncio
-import redis.exceptions
 
 from codehub import logs
 from codehub.auth import password_rules
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES, Client, Script, place
 from codehub.errors import TooManyTriesError
 
 log = logs.get()
@@ -39,7 +36,7 @@ MOST_HELD = 100  # requests in a process
 # there must not wait for those who guess.
 MOST_HELD_OF_A_NETWORK = 3
 # What is kept is when a bucket would be full again. Says how long each is overdrawn.
-OVERDRAWN = """
+OVERDRAWN = Script("""
 local now, wait = tonumber(ARGV[1]), 0
 for i, key in ipairs(KEYS) do
   local each, most = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
@@ -48,7 +45,7 @@ for i, key in ipairs(KEYS) do
   wait = math.max(wait, full - each * most - now)
 end
 return math.ceil(wait)
-"""
+""")
 
 
 @dataclass
@@ -65,9 +62,10 @@ class Turn:
 
 
 class CodeTries:
-    def __init__(self, client: redis.asyncio.Redis, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
         self._clock = clock
-        self._overdrawn = client.register_script(OVERDRAWN)
+        self._client = client
+        self._place = place(client, "codes")  # the script uses both keys
         self._turns: dict[str, Turn] = {}
         self._held: Counter[str] = Counter()  # by network
 
@@ -140,10 +138,10 @@ class CodeTries:
         """For how many seconds more are tried than may be."""
         args = [n for b in (NETWORK, ALL) for n in (b.each_ms, b.most, b.each_ms if wrong else 0)]
         now = int(self._clock.now().timestamp() * 1000)
-        keys = [f"codehub:codes:{network}", "codehub:codes:all"]
+        keys = [f"{self._place}codehub:codes:{of}" for of in (network, "all")]
         try:
-            return int(await cast("Awaitable[Any]", self._overdrawn(keys=keys, args=[now, *args]))) / 1000
-        except (redis.exceptions.RedisError, OSError) as e:
+            return int(await OVERDRAWN.run(self._client, keys, [now, *args])) / 1000
+        except FAILURES as e:
             log.warning("Wrong codes are not counted, and each is held: Redis does not answer", error=str(e))
             return NETWORK.each_ms / 1000 if wrong else 0.0
 

@@ -43,7 +43,7 @@ class Lease:
     async def transaction(self) -> AsyncIterator[Connection]:
         """A transaction that can only commit while no other coordinator leads."""
         async with self.database.transaction() as connection:
-            if await connection.fetchval(sql.fence, LEASE_NAME, self.epoch) is None:
+            if await connection.fetchval(sql.fence, LEASE_NAME, self.epoch, self.holder) is None:
                 raise LeaseLostError(f"epoch {self.epoch} is over: another coordinator leads")
             yield connection
 

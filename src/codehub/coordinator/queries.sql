@@ -38,7 +38,8 @@ RETURNING true;
 UPDATE system_locks SET expires_at = '-infinity' WHERE name = $1 AND holder = $2 AND epoch = $3;
 
 -- name: fence
-SELECT 1 FROM system_locks WHERE name = $1 AND epoch = $2 FOR KEY SHARE;
+-- By the holder, too: a standby that took over without the last election may give its epoch out once more.
+SELECT 1 FROM system_locks WHERE name = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE;
 
 -- name: status
 SELECT holder, epoch, expires_at, expires_at > clock_timestamp() AS held, status FROM system_locks WHERE name = $1;

@@ -13,10 +13,11 @@ import asyncpg
 
 from codehub import logs
 from codehub.clock import Clock
+from codehub.db.connecting import connect
 from codehub.db.pool import AWAY
 
 log = logs.get()
-KEEPALIVE_SECONDS = 10.0
+KEEPALIVE_SECONDS = 4.0
 
 
 class Listener:
@@ -61,9 +62,7 @@ class Listener:
             pause = min(pause * 2, 5.0)
 
     async def _listen(self) -> None:
-        connection = await asyncpg.connect(
-            self._url, timeout=5, server_settings={"application_name": "codehub-listener"}
-        )
+        connection = await connect(self._url, timeout=5, server_settings={"application_name": "codehub-listener"})
         try:
             for channel in self._subscribers:
                 await connection.add_listener(channel, self._on_notification)
@@ -72,7 +71,7 @@ class Listener:
             self._connected.set()
             while True:
                 await self._clock.sleep(KEEPALIVE_SECONDS)
-                await connection.execute("SELECT 1", timeout=5)
+                await connection.execute("SELECT 1", timeout=4)
         finally:
             connection.terminate()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg
 
+from codehub.db.connecting import connect
 from codehub.db.pool import Connection
 from codehub.errors import StartError
 from codehub.invocation import command
@@ -72,8 +73,8 @@ async def applied_versions(connection: Connection) -> dict[int, str]:
 async def migrate(url: str, *, up_to: int | None = None, known: list[Migration] | None = None) -> list[Migration]:
     """Apply what is pending and return it. `up_to` stops at a version: a restore starts from the backup's own."""
     try:
-        connection: Any = await asyncpg.connect(url, timeout=10)
-    except (OSError, TimeoutError, asyncpg.PostgresError) as e:
+        connection = await connect(url, timeout=10)
+    except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InternalClientError) as e:
         raise StartError(f"cannot migrate: {e}") from e
     try:
         # Held by the connection: a process that dies in the middle lets go of it.

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import asyncpg
 
+from codehub.db.connecting import connect
 from codehub.errors import StartError, UnavailableError
 from codehub.logs import redact_text
 
@@ -25,6 +26,8 @@ EXCLUSIVE_SECONDS = 10
 EXCLUSIVE = """
 SELECT set_config('idle_in_transaction_session_timeout', $1, true), pg_advisory_xact_lock($2, hashtext($3))
 """
+# It was the primary, and is none any more: another one is, or will be.
+READ_ONLY = (asyncpg.ReadOnlySQLTransactionError, asyncpg.TargetServerAttributeNotMatched)
 # What says "the server is away", as opposed to "the statement is wrong".
 AWAY = (
     OSError,
@@ -39,6 +42,7 @@ AWAY = (
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.LockNotAvailableError,
     asyncpg.QueryCanceledError,
+    *READ_ONLY,
 )
 
 
@@ -103,6 +107,7 @@ class Database:
             max_size=size,
             timeout=ACQUIRE_SECONDS,
             command_timeout=STATEMENT_SECONDS,
+            connect=connect,
             init=_prepare,
             reset=_keep,
             server_settings={"application_name": "codehub", "timezone": "UTC", **session},
@@ -125,13 +130,13 @@ class Database:
                 raise
             if is_being_cancelled():
                 raise asyncio.CancelledError from e
-            if isinstance(e, asyncio.TimeoutError):
+            if isinstance(e, (asyncio.TimeoutError, *READ_ONLY)):
                 await self.expire_connections()
             kind = LockTimeoutError if isinstance(e, asyncpg.LockNotAvailableError) else UnavailableError
             raise kind(f"the database does not answer: {_reason(e)}") from e
 
     async def expire_connections(self) -> None:
-        """One did not answer in time, so the others may hang as well: who comes next gets a new connection.
+        """One did not answer in time, or only reads, so the others may as well: who comes next gets a new connection.
 
         Making one is bounded more tightly than a statement: while a server hangs, people wait seconds, not half a
         minute for each connection that was open when it began.

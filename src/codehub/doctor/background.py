@@ -1,11 +1,11 @@
 """What the coordinator could not do lately and has set aside, each with why. Reads the database where it answers."""
 
 import asyncio
-from typing import Any
 
 import asyncpg
 
 from codehub.coordinator import setbacks
+from codehub.db.connecting import connect
 from codehub.doctor import reasons, servers
 from codehub.doctor.model import Finding, ok, warn
 from codehub.settings import Settings
@@ -21,7 +21,7 @@ async def check(settings: Settings) -> Finding:
         return ok(NAME, "not running now")
     try:
         async with asyncio.timeout(reasons.ANSWER_SECONDS):
-            connection: Any = await asyncpg.connect(url, timeout=reasons.ANSWER_SECONDS)
+            connection = await connect(url, timeout=reasons.ANSWER_SECONDS)
             try:
                 found = await setbacks.listing(connection, MOST)
             finally:

@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 import asyncpg
 import redis.exceptions
 
+from codehub.settings import server_urls
+
 ANSWER_SECONDS = 5.0
 BAD_URL = "is not a valid URL; characters such as / @ : # in the password must be written as %2F %40 %3A %23"
 NOT_ANSWERING = (ConnectionRefusedError, FileNotFoundError, redis.exceptions.ConnectionError)
@@ -30,14 +32,17 @@ def reason(error: BaseException) -> str:
 
 def is_garbled(url: str) -> bool:
     """A password with / or # in it ends the host early; then nothing after it is what it seems."""
-    parts = urlsplit(url)
+    parts = server_urls.split(url)
     return "@" not in parts.netloc and "@" in parts.path + parts.fragment
 
 
 def where(url: str) -> str:
-    """Host and port alone; the rest may be secret."""
-    parts = urlsplit(url)
+    """Hosts and ports alone; the rest may be secret."""
+    hosts = server_urls.split(url).netloc.rpartition("@")[2]
+    if "," in hosts:
+        return hosts.replace(",", ", ")
     try:
-        return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or "a local socket"
+        parts, port = urlsplit(url), urlsplit(url).port
     except ValueError:
         return "that address"
+    return f"{parts.hostname}:{port}" if port else parts.hostname or "a local socket"

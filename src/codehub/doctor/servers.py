@@ -4,12 +4,11 @@ import asyncio
 from typing import Any
 
 import asyncpg
-import redis.asyncio
-import redis.exceptions
 
 from codehub.db import migrate
-from codehub.doctor import account, reasons, rules
-from codehub.doctor.model import Finding, fail, ok
+from codehub.db.connecting import connect
+from codehub.doctor import account, reasons, redis, rules
+from codehub.doctor.model import Finding, fail, ok, warn
 from codehub.doctor.threads import in_thread
 from codehub.embedded import postgres, postgres_leftovers
 from codehub.embedded import redis as embedded_redis
@@ -17,6 +16,12 @@ from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
 from codehub.invocation import command
 from codehub.settings import Settings
+
+STANDBYS = """
+SELECT host(inet_server_addr()) AS address, inet_server_port() AS port, count(*) AS standbys,
+    count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')) AS synchronous, count(*) = count(state) AS seen
+FROM pg_stat_replication
+"""
 
 
 async def database(settings: Settings) -> Finding:
@@ -32,9 +37,9 @@ async def _given_database(url: str, name: str) -> Finding:
         return fail("database", f"{name} {reasons.BAD_URL}", advice)
     try:
         async with asyncio.timeout(reasons.ANSWER_SECONDS):
-            connection: Any = await asyncpg.connect(url, timeout=reasons.ANSWER_SECONDS)
+            connection = await connect(url, timeout=reasons.ANSWER_SECONDS)
             try:
-                return await _judge_database(connection, reasons.where(url))
+                return await _judge_database(connection, reasons.where(url), several="," in reasons.where(url))
             finally:
                 connection.terminate()
     except StartError as e:
@@ -45,7 +50,7 @@ async def _given_database(url: str, name: str) -> Finding:
         return fail("database", f"{name}: {reasons.reason(e)} at {reasons.where(url)}", advice)
 
 
-async def _judge_database(connection: Any, where: str) -> Finding:
+async def _judge_database(connection: Any, where: str, *, several: bool) -> Finding:
     number = int(await connection.fetchval("SHOW server_version_num"))
     version = f"PostgreSQL {number // 10000}.{number % 10000}"
     if not rules.postgres_is_new_enough(number):
@@ -53,7 +58,19 @@ async def _judge_database(connection: Any, where: str) -> Finding:
         return fail("database", f"{version} at {where} is too old", advice)
     if todo := migrate.pending(migrate.available(), await migrate.applied_versions(connection)):
         return fail("database", f"{version} at {where} lacks {len(todo)} migration(s)", f"Run: {command('migrate')}")
-    return ok("database", f"{version} at {where}, up to date")
+    if not several:
+        return ok("database", f"{version} at {where}, up to date")
+    return await _judge_standbys(connection, f"{version} at {where}, up to date")
+
+
+async def _judge_standbys(connection: Any, detail: str) -> Finding:
+    """Of a database with several hosts: who is primary, and would a failover lose what was acknowledged?"""
+    row = await connection.fetchrow(STANDBYS)
+    address = f"{row['address']}:{row['port']}" if row["address"] else "a local socket"
+    detail = f"{detail} (primary {address}, {row['standbys']} standby(s), {row['synchronous']} of them synchronous)"
+    if trouble := rules.standby_trouble(row["standbys"], row["synchronous"], seen=row["seen"]):
+        return warn("database", f"{detail}; {trouble}", "docs/servers.md says how to set synchronous_standby_names.")
+    return ok("database", detail)
 
 
 async def _embedded_database(settings: Settings) -> Finding:
@@ -105,26 +122,7 @@ async def database_to_ask(settings: Settings) -> str | None:
 
 async def redis_server(settings: Settings) -> Finding:
     url = settings.storage.redis_url
-    if url is None:
-        return await _embedded_redis(settings)
-    advice = "Correct CODEHUB_REDIS_URL, or start that server. Unset it to use the embedded Redis."
-    if reasons.is_garbled(url):
-        return fail("redis", f"CODEHUB_REDIS_URL {reasons.BAD_URL}", advice)
-    try:
-        async with (
-            asyncio.timeout(reasons.ANSWER_SECONDS),
-            redis.asyncio.Redis.from_url(url, socket_timeout=4, socket_connect_timeout=4) as client,
-        ):
-            info = await client.info("server")
-    except ValueError:
-        return fail("redis", f"CODEHUB_REDIS_URL {reasons.BAD_URL}", advice)
-    except (OSError, TimeoutError, redis.exceptions.RedisError) as e:
-        return fail("redis", f"CODEHUB_REDIS_URL: {reasons.reason(e)} at {reasons.where(url)}", advice)
-    version = str(info["redis_version"])
-    shown = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {version}"
-    if not rules.redis_is_new_enough(version):
-        return fail("redis", f"{shown} at {reasons.where(url)} is too old", "Use Redis 6.2 or newer, or Valkey.")
-    return ok("redis", f"{shown} at {reasons.where(url)}")
+    return await _embedded_redis(settings) if url is None else await redis.check(url)
 
 
 async def _embedded_redis(settings: Settings) -> Finding:

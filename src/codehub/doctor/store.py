@@ -1,15 +1,15 @@
-"""The object store for archives: a tiny object is put, read and deleted."""
+"""The object store for archives: a tiny object is put, refused a second time, read, listed and deleted."""
 
 import asyncio
+import contextlib
 import pathlib
 import uuid
-from datetime import timedelta
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from codehub.doctor import machine
 from codehub.doctor.model import Finding, fail, ok
 from codehub.doctor.threads import in_thread
+from codehub.errors import CodeHubError
 from codehub.logs import redact_text
 from codehub.settings import StorageConfig
 
@@ -46,26 +46,30 @@ async def _remote(url: str) -> Finding:
             await _round_trip(url)
     except TimeoutError:
         reason = f"no answer within {ANSWER_SECONDS:g} s"
-    except Exception as e:  # noqa: BLE001 (the library has an exception for each store and each mishap)
-        reason = f"{type(e).__name__}: {redact_text(str(e)).strip().splitlines()[0][:300]}"
+    except (CodeHubError, ValueError, OSError) as e:
+        reason = redact_text(str(e)).strip().splitlines()[0][:300]
     else:
-        return ok(NAME, f"{shown}: an object was put, read and deleted")
+        return ok(NAME, f"{shown}: an object was put one time, read, listed and deleted")
     advice = "Check CODEHUB_ARCHIVE_URL, and AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL."
     return fail(NAME, f"{shown}: {reason}", advice)
 
 
 async def _round_trip(url: str) -> None:
-    from obstore.store import S3Store  # noqa: PLC0415 (weighs much, and only this check needs it)
+    """All that archives ask of a store; also that of two writers one succeeds."""
+    from codehub.archives.objects import AlreadyStoredError, Limits, open_store  # noqa: PLC0415 (weighs much)
 
     # Given up by the library itself before we would: what it is still at when Python ends aborts the process.
-    limits: Any = {"connect_timeout": "4s", "timeout": "4s", "allow_http": True}
-    patience: Any = {"max_retries": 0, "retry_timeout": timedelta(seconds=4)}
-    store = S3Store.from_url(url, client_options=limits, retry_config=patience)
-    name, content = f"codehub-doctor-{uuid.uuid4().hex}", b"codehub"
-    await store.put_async(name, content)
+    store = open_store(url, Limits(connect=4, request=4, retry=4, retries=0))
+    folder = f"codehub-doctor-{uuid.uuid4().hex}"
+    name, content = f"{folder}/object", b"codehub"
+    await store.put(name, content)
     try:
-        found = bytes(await (await store.get_async(name)).bytes_async())
+        with contextlib.suppress(AlreadyStoredError):
+            await store.put(name, b"another")
+            raise ValueError("it writes over what is there: conditional writes (If-None-Match) are needed")
+        if await store.get(name) != content:
+            raise ValueError("what was read is not what was put")
+        if [found.key async for found in store.list(folder)] != [name]:
+            raise ValueError("what was put is not listed")
     finally:
-        await store.delete_async(name)
-    if found != content:
-        raise ValueError("what was read is not what was put")
+        await store.delete(name)

@@ -8,6 +8,7 @@ import redis.asyncio
 import redis.exceptions
 
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES, open_redis, require_writes
 from codehub.embedded.datadir import DataDir
 from codehub.embedded.postgres import last_line
 from codehub.errors import StartError
@@ -70,11 +71,14 @@ def _config(data: DataDir, folder: pathlib.Path, *, durable: bool) -> str:
 
 
 async def check(url: str) -> None:
-    """Does the Redis at this URL answer? If not, one line that says why."""
-    client = redis.asyncio.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
+    """Does the Redis at this URL answer, and take what is written? If not, one line that says why."""
     try:
-        await client.ping()
-    except (redis.exceptions.RedisError, OSError) as e:
+        client = open_redis(url)
+    except ValueError as e:
+        raise StartError(f"CODEHUB_REDIS_URL {e}") from None
+    try:
+        await require_writes(client)
+    except FAILURES as e:
         raise StartError(f"cannot use the Redis {redact_text(url)}: {e}") from e
     finally:
         await client.aclose()

@@ -11,12 +11,10 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-import redis.asyncio
-import redis.exceptions
-
 from codehub import ids
 from codehub.auth.signing import Signer, fingerprint
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES, Client
 from codehub.errors import UnavailableError
 from codehub.openid.errors import FlowOverError
 from codehub.openid.model import Flow, Subject
@@ -31,7 +29,7 @@ def challenge_of(verifier: str) -> str:
 
 
 class Flows:
-    def __init__(self, client: redis.asyncio.Redis, clock: Clock, secret_key: str) -> None:
+    def __init__(self, client: Client, clock: Clock, secret_key: str) -> None:
         self._redis = client
         self._clock = clock
         self._signer = Signer(secret_key, "openid-browser")
@@ -89,7 +87,7 @@ class Flows:
     async def _do(command: Any) -> Any:
         try:
             return await command
-        except (redis.exceptions.RedisError, OSError) as e:
+        except FAILURES as e:
             raise UnavailableError(f"Redis does not answer: {e}") from e
 
 

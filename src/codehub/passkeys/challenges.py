@@ -7,12 +7,10 @@ good signature, Redis knows that it was, for as long as it would be good. `servi
 import hashlib
 from datetime import datetime
 
-import redis.asyncio
-import redis.exceptions
-
 from codehub import ids
 from codehub.auth.signing import Signer
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES, Client
 from codehub.errors import UnavailableError
 from codehub.passkeys.errors import PasskeyChallengeError
 from codehub.passkeys.model import Purpose
@@ -21,7 +19,7 @@ OVER = "this took too long, was answered before, or was asked in another browser
 
 
 class Challenges:
-    def __init__(self, client: redis.asyncio.Redis, clock: Clock, secret_key: str, seconds: int) -> None:
+    def __init__(self, client: Client, clock: Clock, secret_key: str, seconds: int) -> None:
         self._redis = client
         self._clock = clock
         self._signer = Signer(secret_key, "passkey-challenge")
@@ -45,7 +43,7 @@ class Challenges:
         key = f"codehub:passkey:used:{hashlib.sha256(challenge).hexdigest()}"
         try:
             first = await self._redis.set(key, "", nx=True, ex=self.seconds)
-        except (redis.exceptions.RedisError, OSError) as e:
+        except FAILURES as e:
             raise UnavailableError(f"Redis does not answer: {e}") from e
         if not first:
             raise PasskeyChallengeError(OVER)

@@ -11,17 +11,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-import redis.exceptions
-
 from codehub import logs
-from codehub.activity.reader import ActivityReader, Snapshot
+from codehub.activity.reader import ActivityReader, LostMemoryError, Snapshot
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES
 from codehub.templates.model import ActivityMode
 from codehub.workspaces.model import Desired, DesiredBy, Operation, Phase, Workspace
 from codehub.workspaces.ttl_policy import TtlPolicies
 
 log = logs.get()
-Unreachable = (redis.exceptions.RedisError, OSError, TimeoutError)
+Unreachable = (*FAILURES, LostMemoryError)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from codehub.settings.fields import (
 from codehub.settings.openid import OpenIdConfig
 from codehub.settings.queue import QueueConfig
 from codehub.settings.schedules import ScheduleConfig
+from codehub.settings.server_urls import postgres_problem, redis_problem
 from codehub.settings.shares import ShareConfig
 from codehub.settings.warm_starts import WarmStartConfig
 
@@ -93,21 +94,24 @@ class StorageConfig:
     database_url: str | None = setting(
         "CODEHUB_DATABASE_URL",
         None,
-        "PostgreSQL (14 or newer) to use; unset: one is started below the data directory.",
-        check=url_of("postgresql", "postgres"),
+        "PostgreSQL (14 or newer) to use, of several hosts as postgresql://USER@h1:5432,h2:5432/NAME; unset: one is "
+        "started below the data directory.",
+        check=postgres_problem,
         secret=True,
     )
     redis_url: str | None = setting(
         "CODEHUB_REDIS_URL",
         None,
-        "Redis or Valkey (6.2 or newer) to use; unset: one is started below the data directory.",
-        check=url_of("redis", "rediss", "unix"),
+        "Redis or Valkey (6.2 or newer) to use: redis://, rediss://, unix://, redis+sentinel://h1,h2,h3/PRIMARY or "
+        "redis+cluster://h1,h2,h3 (rediss+…: TLS); unset: one is started below the data directory.",
+        check=redis_problem,
         secret=True,
     )
     archive_url: str | None = setting(
         "CODEHUB_ARCHIVE_URL",
         None,
-        "Object store for archives; unset: the folder `archives` in the data directory.",
+        "Object store for archives, file:///FOLDER or s3://BUCKET/PREFIX (endpoint and credentials by the usual AWS_… "
+        "variables); unset: the folder `archives` in the data directory.",
         check=url_of("file", "s3"),
     )
     database_pool_size: int = setting(

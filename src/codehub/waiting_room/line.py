@@ -15,6 +15,7 @@ import msgspec
 
 from codehub import logs, metrics
 from codehub.clock import Clock
+from codehub.db.redis import FAILURES, Client
 from codehub.errors import UnavailableError
 from codehub.settings import QueueConfig
 from codehub.waiting_room import answers, keys
@@ -35,7 +36,7 @@ from codehub.waiting_room.model import (
     Swept,
     Why,
 )
-from codehub.waiting_room.scripts import FAILURES, Client, Scripts, milliseconds
+from codehub.waiting_room.scripts import Scripts, milliseconds
 
 log = logs.get()
 Poll = tuple[str, int]  # pid, sequence

@@ -4,21 +4,14 @@ Fit for a cluster: a script touches only the keys that it is given, and all of t
 """
 
 import functools
-import hashlib
 import importlib.resources
 from collections.abc import Sequence
 from typing import Any
 
-import redis.exceptions
-from redis.asyncio import Redis
-from redis.asyncio.cluster import RedisCluster
-
+from codehub.db.redis import Client, Script
 from codehub.settings import QueueConfig
 
-Client = Redis | RedisCluster
 ALONE = {"bury", "tell"}  # need nothing of what the others have in common
-# A client for clusters has exceptions of its own beside those of the library.
-FAILURES = (redis.exceptions.RedisError, redis.exceptions.RedisClusterException, OSError)
 
 
 @functools.cache
@@ -45,18 +38,13 @@ def _constants(config: QueueConfig) -> str:
 class Scripts:
     def __init__(self, config: QueueConfig) -> None:
         self._constants = _constants(config)
-        self._known: dict[str, tuple[str, str]] = {}
+        self._known: dict[str, Script] = {}
 
     def text(self, name: str) -> str:
         return _file(name) if name in ALONE else self._constants + _file("common") + _file(name)
 
     async def run(self, client: Client, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
-        """Run a script by its digest; a Redis that does not know it yet is sent the text."""
-        if name not in self._known:
-            text = self.text(name)
-            self._known[name] = text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
-        text, digest = self._known[name]
-        try:
-            return await client.evalsha(digest, len(keys), *keys, *arguments)
-        except redis.exceptions.NoScriptError:
-            return await client.eval(text, len(keys), *keys, *arguments)
+        script = self._known.get(name)
+        if script is None:
+            script = self._known[name] = Script(self.text(name))
+        return await script.run(client, keys, arguments)

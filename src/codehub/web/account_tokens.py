@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from redis.exceptions import RedisError
 from starlette.responses import RedirectResponse, Response
 
 from codehub.auth.model import AccessToken
 from codehub.auth.service import FROM_THE_START
+from codehub.db.redis import FAILURES, require_writes
 from codehub.errors import CodeHubError, InvalidRequestError, NotFoundError, UnavailableError
 from codehub.http.access import spend_creation
 from codehub.policy import rules as policy
@@ -78,14 +78,14 @@ async def make(request: Request, caller: Annotated[Principal, may(Action.TOKEN_C
         return RedirectResponse(before, 303)
     try:
         await spend_creation(request, caller, "token")
-        await services.redis.ping()  # else it would be made, and could not be shown
+        await require_writes(services.redis)  # else it would be made, and could not be shown
         label, days = " ".join(form.get("label", "").split()), _days(form)
         if len(label) > LONGEST_LABEL:
             raise InvalidRequestError(f"at most {LONGEST_LABEL} characters", field="label")
         scopes = SCOPES.get(form.get("scope", ""), SCOPES["read"])
         made = await services.people.create_token(caller, caller.name, label=label, scopes=scopes, days=days)
         path = f"/account?at=tokens&show={await once.keep(request, caller, made.secret)}#tokens"
-    except (CodeHubError, RedisError, OSError) as e:
+    except (CodeHubError, *FAILURES) as e:
         await sent.failed()
         return back_to("tokens", problem=e if isinstance(e, CodeHubError) else UnavailableError.code)
     await sent.leads_to(path)

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import redis.asyncio
-from redis.exceptions import RedisError
+from codehub.db.redis import FAILURES, Client
 
 KEPT_SECONDS = 86400
 
@@ -27,7 +26,7 @@ NOTHING = Attempt()
 
 
 class Attempts:
-    def __init__(self, client: redis.asyncio.Redis) -> None:
+    def __init__(self, client: Client) -> None:
         self._redis = client
 
     async def note(self, run_id: str, index: int, attempt: Attempt) -> None:
@@ -49,13 +48,13 @@ class Attempts:
     async def _set(self, key: str, value: object) -> None:
         try:
             await self._redis.set(f"codehub:attempt:{key}", json.dumps(value), ex=KEPT_SECONDS)
-        except (RedisError, OSError):
+        except FAILURES:
             return
 
     async def _get(self, key: str) -> object:
         try:
             found = await self._redis.get(f"codehub:attempt:{key}")
-        except (RedisError, OSError):
+        except FAILURES:
             return None
         parsed: object = json.loads(found) if found else None
         return parsed

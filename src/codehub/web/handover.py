@@ -9,11 +9,11 @@ import re
 from dataclasses import replace
 from urllib.parse import quote, unquote, urlencode
 
-import redis.exceptions
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from codehub import ids
+from codehub.db.redis import FAILURES
 from codehub.errors import InvalidRequestError, NotFoundError, UnauthenticatedError, UnavailableError
 from codehub.gate import passes
 from codehub.gate.passes import TICKET_SECONDS, Pass, Ticket
@@ -236,7 +236,7 @@ async def _first_use(services: Services, ticket_id: str) -> bool:
     try:
         seconds = TICKET_SECONDS + 5
         return bool(await services.redis.set(f"codehub:ticket:{ticket_id}", "1", nx=True, ex=seconds))
-    except (redis.exceptions.RedisError, OSError) as e:
+    except FAILURES as e:
         raise UnavailableError(f"Redis does not answer: {e}") from e
 
 

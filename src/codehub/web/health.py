@@ -3,12 +3,12 @@
 import asyncio
 from typing import Literal
 
-import redis.exceptions
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from codehub import metrics
 from codehub.db import migrate
+from codehub.db.redis import FAILURES, require_writes
 from codehub.errors import CodeHubError
 from codehub.http.access import NeedsOperator, names
 from codehub.http.problems import documented
@@ -66,10 +66,10 @@ async def _database(request: Request) -> str:
 async def _redis(request: Request) -> str:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await services_of(request).redis.ping()
+            await require_writes(services_of(request).redis)
     except TimeoutError:
         return "no answer in time"
-    except (redis.exceptions.RedisError, OSError) as e:
+    except FAILURES as e:
         return redact_text(str(e))
     return "ok"
 

@@ -8,10 +8,10 @@ import contextlib
 import hashlib
 from typing import Any
 
-from redis.exceptions import RedisError
 from starlette.requests import Request
 
 from codehub import ids
+from codehub.db.redis import FAILURES
 from codehub.policy.model import Principal
 from codehub.web.forms import Form
 from codehub.web.services import Services, services_of
@@ -43,7 +43,7 @@ class Once:
             if await self._services.redis.set(self._key, AT_WORK, nx=True, ex=REMEMBER_SECONDS):
                 return None
             return await self._result(self._key) or meanwhile
-        except (RedisError, OSError):
+        except FAILURES:
             return None
 
     async def _result(self, key: str) -> str | None:
@@ -57,13 +57,13 @@ class Once:
 
     async def leads_to(self, path: str) -> None:
         if self._key:
-            with contextlib.suppress(RedisError, OSError):
+            with contextlib.suppress(*FAILURES):
                 await self._services.redis.set(self._key, path, ex=REMEMBER_SECONDS)
 
     async def failed(self) -> None:
         """The same form may be sent again."""
         if self._key:
-            with contextlib.suppress(RedisError, OSError):
+            with contextlib.suppress(*FAILURES):
                 await self._services.redis.delete(self._key)
 
 
@@ -84,7 +84,7 @@ async def take(request: Request, caller: Principal) -> str | None:
         return None
     try:
         found: Any = await services_of(request).redis.getdel(_place(caller, key))
-    except (RedisError, OSError):
+    except FAILURES:
         return None
     return _cipher(key, found).decode() if found else None
 

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
-from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from codehub.auth.model import Person
 from codehub.auth.profiles import Profile
 from codehub.auth.service import FIRST_ADMIN
+from codehub.db.redis import FAILURES, require_writes
 from codehub.errors import CodeHubError, InvalidRequestError, UnavailableError
 from codehub.http.access import base_url
 from codehub.i18n.locales import Locale
@@ -113,10 +113,10 @@ async def add(request: Request, caller: Annotated[Principal, may(Action.USER_CRE
         return RedirectResponse(before, 303)
     name, called = form.get("name", "").strip(), form.get("display_name", "")
     try:
-        await services.redis.ping()  # else a link would be made that could not be shown
+        await require_writes(services.redis)  # else a link would be made that could not be shown
         person = await services.people.create_user(caller, name, _role(form), called)
         path = await _link(request, caller, person.name)
-    except (CodeHubError, RedisError, OSError) as e:
+    except (CodeHubError, *FAILURES) as e:
         await sent.failed()
         typed = {"name": name[:63], "display_name": called[:100], "new_role": form.get("role", "")[:10]}
         return back("/people", problem=_code(e), **typed)
@@ -150,9 +150,9 @@ async def new_link(
     request: Request, caller: Annotated[Principal, may(Action.LOGIN_LINK_CREATE)], name: str
 ) -> Response:
     try:
-        await services_of(request).redis.ping()
+        await require_writes(services_of(request).redis)
         return RedirectResponse(await _link(request, caller, name), 303)
-    except (CodeHubError, RedisError, OSError) as e:
+    except (CodeHubError, *FAILURES) as e:
         return back("/people", at=name[:63], problem=_code(e))
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import redis.asyncio
 from starlette.requests import Request
 
 from codehub.activity.service import Activity
@@ -31,6 +30,7 @@ from codehub.clock import Clock
 from codehub.courses.drafts import Drafts
 from codehub.courses.service import Courses
 from codehub.db import Database, Listener
+from codehub.db.redis import Client
 from codehub.events.hub import Hub
 from codehub.gate.access import Access
 from codehub.gate.origins import Origins
@@ -70,7 +70,7 @@ class Services:
     setting_sources: Mapping[str, Source]
     clock: Clock
     database: Database
-    redis: redis.asyncio.Redis
+    redis: Client
     listener: Listener
     credentials: Credentials
     open_streams: OpenStreams

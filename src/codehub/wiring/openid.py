@@ -1,13 +1,11 @@
 """Logins by providers: built once for an API process."""
 
-import redis.asyncio
-
 from codehub.auth.credentials import Credentials
 from codehub.auth.logins import Logins
 from codehub.auth.sealing import Sealer
 from codehub.classes.service import Classes
 from codehub.clock import Clock
-from codehub.db import Database
+from codehub.db import Database, redis
 from codehub.openid.client import Client
 from codehub.openid.fetch import Fetcher
 from codehub.openid.flows import Flows
@@ -18,7 +16,7 @@ from codehub.settings import OpenIdConfig
 def build(
     config: OpenIdConfig,
     database: Database,
-    client: redis.asyncio.Redis,
+    client: redis.Client,
     clock: Clock,
     key: str,
     parts: tuple[Credentials, Logins, Classes],

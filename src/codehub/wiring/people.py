@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import redis.asyncio
-
 from codehub.assignments import giving
 from codehub.assignments import leaving as asking
 from codehub.auth.credentials import Credentials
@@ -25,6 +23,7 @@ from codehub.classes.service import Classes
 from codehub.classes.sheets import Sheets
 from codehub.clock import Clock
 from codehub.db import Database
+from codehub.db.redis import Client
 from codehub.openid.service import OpenId
 from codehub.passkeys import rules as passkey_rules
 from codehub.passkeys.challenges import Challenges
@@ -69,9 +68,7 @@ def _working(settings: Settings) -> WorkingWays:
     return WorkingWays(issuers, passkey_rules.name_of(settings.server))
 
 
-def build(
-    settings: Settings, database: Database, client: redis.asyncio.Redis, clock: Clock, key: str
-) -> PeopleServices:
+def build(settings: Settings, database: Database, client: Client, clock: Clock, key: str) -> PeopleServices:
     credentials = Credentials(database, clock, settings.auth, key)
     logins = Logins(clock, settings.auth, credentials, _working(settings))
     passwords = Passwords(database, clock, credentials, logins, Hashing(), Tries(client, clock, key))

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-import redis.asyncio
-
 from codehub.clock import Clock
 from codehub.db import Database
+from codehub.db.redis import Client
 from codehub.settings import Settings
 from codehub.waiting_room.epochs import Epochs
 from codehub.waiting_room.events import Events
@@ -25,9 +24,7 @@ class WaitingRoomParts:
     lab: Lab
 
 
-def build(
-    settings: Settings, database: Database, client: redis.asyncio.Redis, clock: Clock, key: str
-) -> WaitingRoomParts:
+def build(settings: Settings, database: Database, client: Client, clock: Clock, key: str) -> WaitingRoomParts:
     """Who builds it closes the line."""
     config = settings.queue
     line = Line(client, clock, config)
