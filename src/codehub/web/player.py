@@ -17,7 +17,7 @@ from codehub import ids
 from codehub.errors import CodeHubError
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.sessions import idempotency
+from codehub.sessions import idempotency, practice
 from codehub.sessions.authorize import no_run
 from codehub.sessions.blueprint import Step
 from codehub.sessions.blueprints import Lesson
@@ -200,21 +200,25 @@ async def _is_ready(request: Request, caller: Principal, run: Run, lesson: Lesso
     if activity is None or not activity.checks:
         return True
     w = await practice_view.workspace_of(request, caller, run)
-    if w and practice_view.is_running(w) and not activity.files:
+    if w and practice.is_running(w) and not activity.files:
         return True
-    if w and practice_view.is_running(w) and await Attempts(services_of(request).redis).files(run.id, w.id) is not None:
+    if w and practice.is_running(w) and await Attempts(services_of(request).redis).files(run.id, w.id) is not None:
         return True
     opened = await _open(request, caller, run, run.fence)
     return opened.files is not None
 
 
 async def _open(request: Request, caller: Principal, run: Run, fence: int) -> OpenedWorkspace:
-    services = services_of(request)
-    opened = await services.practice.open(caller, run.id, fence)
-    if opened.files is not None:
-        files = [{"path": file.path, "put": file.put, "name": file.name} for file in opened.files]
-        await Attempts(services.redis).note_files(run.id, opened.workspace.id, files)
+    opened = await services_of(request).practice.open(caller, run.id, fence)
+    await _note_files(request, run, opened)
     return opened
+
+
+async def _note_files(request: Request, run: Run, opened: OpenedWorkspace | None) -> None:
+    if opened is None or opened.files is None:
+        return
+    files = [{"path": file.path, "put": file.put, "name": file.name} for file in opened.files]
+    await Attempts(services_of(request).redis).note_files(run.id, opened.workspace.id, files)
 
 
 @router.post("/do/sessions/{id}/workspace")
@@ -224,15 +228,16 @@ async def open_workspace(
     id: str,  # noqa: A002
     form: Posted,
 ) -> Response:
-    """Make or wake it; once it runs, the starter files are put into it. `then=open` leads into it."""
+    """With `then=open`: make or wake it, and lead into it. Otherwise, also by a page itself: put the files there."""
     run, fence, _ = await _named(request, caller, id, form)
     page = _here(id, run.id, fence)
     try:
+        if form.get("then") != "open":
+            await _note_files(request, run, await services_of(request).practice.put_files(caller, run.id, fence))
+            return RedirectResponse(page, 303)
         opened = await _open(request, caller, run, fence)
     except CodeHubError as e:
         return back(page, problem=code_of(e), at="workspace")
-    if form.get("then") != "open":
-        return RedirectResponse(page, 303)
     beside = urlencode({"session": id, "run": run.id, "fence": fence})
     return RedirectResponse(f"/open/{opened.workspace.id}?{beside}", 303)
 
