@@ -5,7 +5,7 @@ import re
 
 from playwright.async_api import Page, expect
 
-from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab, inside
+from tests.browser.conftest import IN_ONE_LOOP, START_SECONDS, WAIT_MS, Lab, inside
 from tests.browser.learning import SESSION, begin, give_plan
 from tests.browser.test_player import type_in_terminal
 
@@ -97,7 +97,7 @@ async def test_who_is_put_to_sleep_while_a_page_with_instructions_is_open_stays_
         await page.wait_for_url(re.compile("/open/"))
         found = re.search(r"/open/([a-z0-9]+)", page.url)
         assert found
-        async with lab.platform.client() as admin, asyncio.timeout(WAIT_MS / 1000):
+        async with lab.platform.client() as admin, asyncio.timeout(START_SECONDS):
             while (await lab.state(admin, found[1]))[0] != "RUNNING":
                 await asyncio.sleep(0.05)
         await lab.put_to_sleep(found[1])
@@ -123,7 +123,7 @@ async def test_a_page_that_is_behind_wakes_nothing_to_put_files_there(lab: Lab) 
         await page.get_by_role("button", name="Open the workspace").click()
         found = re.search(r"/open/([a-z0-9]+)", page.url)
         assert found
-        async with lab.platform.client() as admin, asyncio.timeout(WAIT_MS / 1000):
+        async with lab.platform.client() as admin, asyncio.timeout(START_SECONDS):
             while await lab.state(admin, found[1]) != ("RUNNING", "NONE"):
                 await asyncio.sleep(0.05)
         await page.goto(session)

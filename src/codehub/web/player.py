@@ -25,7 +25,7 @@ from codehub.sessions.errors import CheckFailedError, PracticeFailedError
 from codehub.sessions.model import Run, RunStatus
 from codehub.sessions.practice import OpenedWorkspace
 from codehub.waiting_room.model import LAB
-from codehub.web import handover, player_view, practice_view, questions, waiting_memory
+from codehub.web import dashboard, handover, player_view, practice_view, questions, waiting_memory
 from codehub.web.attempts import Attempt, Attempts
 from codehub.web.forms import Form, Posted, PostedAnswers, back, code_of
 from codehub.web.learning_presentation import Screen
@@ -33,6 +33,7 @@ from codehub.web.middleware import policy_in_frame_of
 from codehub.web.page_access import may
 from codehub.web.rendering import locale_for, render
 from codehub.web.services import services_of
+from codehub.workspaces.errors import OperationInProgressError
 
 router = APIRouter(include_in_schema=False)
 SHOWN_BY_THE_PAGE = {"RUN_TAKEN_OVER", "CHECK_FAILED", "PRACTICE_FAILED", questions.MISSING}
@@ -209,7 +210,8 @@ async def _is_ready(request: Request, caller: Principal, run: Run, lesson: Lesso
 
 
 async def _open(request: Request, caller: Principal, run: Run, fence: int) -> OpenedWorkspace:
-    opened = await services_of(request).practice.open(caller, run.id, fence)
+    services = services_of(request)
+    opened = await dashboard.retry_while_busy(services, lambda: services.practice.open(caller, run.id, fence))
     await _note_files(request, run, opened)
     return opened
 
@@ -235,11 +237,13 @@ async def open_workspace(
         if form.get("then") != "open":
             await _note_files(request, run, await services_of(request).practice.put_files(caller, run.id, fence))
             return RedirectResponse(page, 303)
-        opened = await _open(request, caller, run, fence)
+        workspace = (await _open(request, caller, run, fence)).workspace.id
     except CodeHubError as e:
-        return back(page, problem=code_of(e), at="workspace")
+        if not (isinstance(e, OperationInProgressError) and run.workspace_id):
+            return back(page, problem=code_of(e), at="workspace")
+        workspace = run.workspace_id  # whose page waits for the end of that, however long it takes
     beside = urlencode({"session": id, "run": run.id, "fence": fence})
-    return RedirectResponse(f"/open/{opened.workspace.id}?{beside}", 303)
+    return RedirectResponse(f"/open/{workspace}?{beside}", 303)
 
 
 async def _named(request: Request, caller: Principal, session_id: str, form: Form) -> tuple[Run, int, int]:
