@@ -106,7 +106,7 @@ async def test_who_is_put_to_sleep_while_a_page_with_instructions_is_open_stays_
         panel = next(frame for frame in page.frames if "/sessions/" in frame.url)
         await expect(page.frame_locator("#panel iframe").locator(".lab .asleep")).to_be_visible()
         for frame, path in ((page.main_frame, "/open/"), (panel, "/sessions/")):
-            async with page.expect_response(lambda answer, path=path: path in answer.url):
+            async with page.expect_response(re.compile(path)):
                 await frame.evaluate(LOOK)
         async with lab.platform.client() as admin:
             assert await lab.state(admin, found[1]) == ("STANDBY", "NONE")
