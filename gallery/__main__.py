@@ -57,7 +57,7 @@ class Studio:
         began, cast = time.monotonic(), self.house.casts[looks[0].language]
         page: Page = await context.new_page()
         try:
-            await page.goto(cast.path(shot.path))
+            await page.goto(cast.path(shot.path), wait_until="domcontentloaded" if shot.held else "load")
             shown = await shot.act(page, cast) if shot.act else page
             await take(shown, shot, looks, self.folder)
             print(f"  {looks[0].language} {shot.name} ({time.monotonic() - began:.1f} s)", flush=True)

@@ -24,6 +24,7 @@ class Shot:
     path: str
     act: Act | None = None
     whole: bool = True  # the page to its end; otherwise what a window shows
+    held: bool = False  # its frame waits as long as the workspace does, and so does the end of loading
 
 
 async def wrong_password(page: Page, cast: Cast) -> Page:
@@ -205,7 +206,7 @@ SHOTS: tuple[Shot, ...] = (
     Shot("workspace-wrong", "learner", "/workspaces/{wrong}"),
     Shot("log", "learner", "/workspaces/{runs}/log"),
     Shot("ide", "learner", "/open/{runs}", in_the_ide, whole=False),
-    Shot("waking", "learner", "/open/{slow}", wait_a_little),
+    Shot("waking", "learner", "/open/{slow}", wait_a_little, held=True),
     Shot("restore", "learner", "/open/{stored}"),
     Shot("went-wrong", "learner", "/open/{wrong}"),
     Shot("learn", "learner", "/learn"),

@@ -167,6 +167,9 @@ async def test_a_workspace_without_a_network_can_hold_itself_awake(platform: Pla
         assert bounded.exit_code == 0, bounded.output
         after = await until(client, id_, "RUNNING")
         assert w["keep_awake_until"] < after["keep_awake_until"]
+        wish = {"keep_awake_until": after["keep_awake_until"]}
+        async with client.patch(f"/api/v1/workspaces/{id_}", json=wish) as answer:  # a person's, which has no reason
+            assert (await answer.json())["keep_awake_reason"] is None
         async with client.get(f"/api/v1/workspaces/{id_}/history") as answer:
             events = [e["event"] for e in (await answer.json())["items"]]
         assert events.count("hold") == 1  # the second only went on

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab
+from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab, inside
 from tests.browser.learning import SESSION, answer, begin, check, give_plan, read_all, runs_of
 from tests.browser.test_player import open_workspace, type_in_terminal
 from tests.places import a_place
@@ -123,3 +123,27 @@ async def test_a_session_goes_on_in_another_browser_after_everything_was_killed(
             runs = await runs_of(another, session)
         assert [(run["status"], run["fence"]) for run in runs] == [("COMPLETED", 2)]
         await expect(there.get_by_role("heading", name="Session completed")).to_be_visible()
+
+
+async def test_open_pages_say_that_nothing_answers_and_follow_again_after_a_restart(lab: Lab) -> None:
+    """The start page and an IDE's frame, in two tabs: a session's is in the other test."""
+    async with lab.somebody("mina") as browser:
+        id_ = await lab.workspace("mina", "Essay", "tiny", "RUNNING")
+        home, frame = await browser.new_page(), await browser.new_page()
+        for page, path in ((home, "/"), (frame, f"/open/{id_}")):
+            await page.goto(path)
+            await expect(page.locator(".pill").first).to_contain_text("Running")
+        lab.platform.kill_tree()
+        for page in (home, frame):
+            await page.bring_to_front()
+            await expect(page.locator("#offline")).to_be_visible()
+        lab.platform.start()
+        async with lab.platform.client() as admin:
+            await (await admin.patch(f"/api/v1/workspaces/{id_}", json={"desired_state": "STANDBY"})).read()
+        for page in (home, frame):
+            await page.bring_to_front()
+            await expect(page.locator("#offline")).to_be_hidden()
+            # A leader is found first.
+            await expect(page.locator(".pill").first).to_contain_text("Asleep", timeout=3 * WAIT_MS)
+        await frame.get_by_role("link", name="Wake").click()
+        await expect(inside(frame)).to_contain_text(f"/w/{id_}/")

@@ -3,6 +3,7 @@
 import asyncio
 import html
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import aiohttp
@@ -214,6 +215,8 @@ async def test_the_bar_warns_two_minutes_before_it_sleeps_and_is_calmed_by_keepi
     w, now = await lab.services.workspaces.get(operator(), w.id), lab.services.clock.now()
     for seconds, warns in ((600, False), (121, False), (120, True), (1, True), (-30, True)):
         assert frame_view.warns(w, now + timedelta(seconds=seconds), now) is warns
+        until = now + timedelta(seconds=seconds)
+        assert frame_view.warns(replace(w, keep_awake_until=until), until, now) is warns  # until then it was kept awake
     assert not frame_view.warns(w, None, now)
     await clock.advance(lab.services.settings.ttl.standby_seconds - 60)
     async with lab.browser("admin") as browser:

@@ -171,6 +171,18 @@ async def test_one_that_takes_too_long_is_refused_in_words(
     assert "Something is still under way here." in await page(mina, f"/?at={w.id}&problem=OPERATION_IN_PROGRESS")
 
 
+async def test_one_that_is_to_be_opened_leads_to_the_page_that_waits_for_it(
+    site: Site, mina: aiohttp.ClientSession, clock: ManualClock
+) -> None:
+    w = await make(site)
+    await put(site, w, operation=Operation.PROVISIONING, op_id="op")
+    asked = asyncio.create_task(post(mina, f"/do/{w.id}/start", then="open"))
+    while not asked.done():
+        await asyncio.sleep(0.01)
+        await clock.advance(0.25)
+    assert await asked == (303, f"/open/{w.id}", {})
+
+
 async def test_an_address_cannot_put_words_into_our_mouth(site: Site, mina: aiohttp.ClientSession) -> None:
     await make(site)
     async with mina.get("/", params={"problem": HOSTILE, "at": HOSTILE, "name": HOSTILE, "template": "x"}) as answer:

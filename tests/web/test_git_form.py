@@ -129,7 +129,7 @@ async def test_the_form_makes_one_and_its_card_says_what_happens(site: Site) -> 
         await set_row(site, id_, "RUNNING")
         for path in ("/", f"/workspaces/{id_}"):
             assert f"Fetching {URL} into ~/project …" in await page(browser, path)
-        assert "가져오는 중 …" in await page(browser, language="ko")
+        assert "가져오는 중…" in await page(browser, language="ko")
         await set_row(site, id_, "FAILED", "login", "fatal: <could> not read Username")
         shown = await page(browser)
         assert f"{URL} was not fetched: the server asks for a login" in shown

@@ -94,6 +94,8 @@ def test_when_it_sleeps_is_said_in_the_readers_time() -> None:
     assert presentation.next_line(awake, ENGLISH, NOW, sleeps) == "Stays awake until tomorrow 00:30, as you asked."
     held = replace(awake, keep_awake_reason="training")
     assert presentation.next_line(held, ENGLISH, NOW, sleeps) == "Stays awake until tomorrow 00:30: training."
+    longer = NOW + timedelta(hours=11)  # it would not sleep before that anyway
+    assert presentation.next_line(held, ENGLISH, NOW, longer) == "Stays awake until tomorrow 01:30, as you asked."
     asleep = replace(w, phase=Phase.STANDBY, observed_status=Observed.STANDBY)
     assert presentation.next_line(asleep, ENGLISH, NOW, sleeps) is None
 

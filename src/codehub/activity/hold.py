@@ -15,7 +15,7 @@ from codehub.errors import CodeHubError, InvalidRequestError
 TOKEN, SOCKET = "CODEHUB_HOLD_TOKEN", "CODEHUB_HOLD_SOCKET"
 PART = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-WHILE_RUNNING_SECONDS, RENEW_SECONDS = 180, 60
+WHILE_RUNNING_SECONDS, RENEW_SECONDS = 240, 60
 ANSWER_SECONDS = 10
 Complain = Callable[[str], object]
 

@@ -51,6 +51,11 @@ class OpenedWorkspace:
     files: tuple[StarterFile, ...] | None  # None: it does not run yet, ask again when it does
 
 
+def is_running(w: Workspace) -> bool:
+    """And goes on running, as far as is known: what a page does by itself must not wake what is put to sleep."""
+    return w.phase is Phase.RUNNING and w.desired_state is Desired.RUNNING and not w.deleted_at
+
+
 class Practice:
     def __init__(
         self,
@@ -72,6 +77,21 @@ class Practice:
 
     async def open(self, caller: Principal, run_id: str, fence: int) -> OpenedWorkspace:
         """The plan's workspace for this template: made, taken out of the trash or woken, as it needs."""
+        run, activity = await self._held(caller, run_id, fence)
+        w = await self._workspace(caller, run, activity.template or self._config.template)
+        files = await self._deliver(run, w, activity) if w.phase is Phase.RUNNING else None
+        return OpenedWorkspace(w, files)
+
+    async def put_files(self, caller: Principal, run_id: str, fence: int) -> OpenedWorkspace | None:
+        """The starter files, into a workspace that runs: for them it is neither made nor woken."""
+        run, activity = await self._held(caller, run_id, fence)
+        try:
+            w = await self._workspaces.get(SESSIONS, run.workspace_id) if run.workspace_id else None
+        except NotFoundError:
+            return None
+        return OpenedWorkspace(w, await self._deliver(run, w, activity)) if w and is_running(w) else None
+
+    async def _held(self, caller: Principal, run_id: str, fence: int) -> tuple[Run, Activity]:
         async with self._database.connection() as c:
             found = await store.find_run(c, run_id) if is_id(run_id) else None
             if found is None:
@@ -82,9 +102,7 @@ class Practice:
             activity = (await self._blueprints.get(c, run.blueprint_hash)).activity
         if activity is None:
             raise InvalidRequestError("its session has no PRACTICE, so it has no workspace", field="run")
-        w = await self._workspace(caller, run, activity.template or self._config.template)
-        files = await self._deliver(run, w, activity) if w.phase is Phase.RUNNING else None
-        return OpenedWorkspace(w, files)
+        return run, activity
 
     async def workspace(self, run: Run, activity: Activity) -> Workspace | None:
         """The one that opening would wake; None: it would make one."""

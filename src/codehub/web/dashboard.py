@@ -8,7 +8,7 @@ the back button. What was refused is told by the address (`?at=…&problem=…`)
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
@@ -28,7 +28,7 @@ from codehub.web.player_line_view import PATIENCE_SECONDS
 from codehub.web.rendering import render
 from codehub.web.services import Services, services_of
 from codehub.workspaces import git_rules, rules
-from codehub.workspaces.admission import admitted
+from codehub.workspaces.admission import Refused, admitted
 from codehub.workspaces.errors import OperationInProgressError
 from codehub.workspaces.git_rules import Complaint
 from codehub.workspaces.model import Desired, Phase
@@ -36,6 +36,7 @@ from codehub.workspaces.repositories import GitAddressError
 from codehub.workspaces.service import Details, NewWorkspace
 
 router = APIRouter(include_in_schema=False)
+T = TypeVar("T")
 BUSY_SECONDS, PAUSE_SECONDS = 8.0, 0.25  # how long a request waits for the operation before it
 KEEP_AWAKE_FOR = timedelta(hours=1)  # by one click
 LOG_BYTES = 65536
@@ -172,6 +173,8 @@ async def do(
     try:
         await retry_while_busy(services, lambda: act(services, caller, id, form))
     except CodeHubError as e:
+        if then == "open" and isinstance(e, OperationInProgressError):
+            return RedirectResponse(f"/open/{id}", 303)  # which waits for its end, however long that takes
         if verb == "share" and then == "page":  # said beside the field, with what was typed
             return back(path, at="sharing", problem=problem_of(e), who=form.get("user", "")[:63])
         return back(path, at=id, problem=problem_of(e))
@@ -180,18 +183,16 @@ async def do(
     return back("/" if verb in {"delete", "purge"} and then == "page" else path, at=id, done=DONE.get(verb))
 
 
-async def retry_while_busy(services: Services, act: Callable[[], Awaitable[Any]]) -> None:
+async def retry_while_busy(services: Services, act: Callable[[], Awaitable[T | Refused]]) -> T:
     """Operations are not interrupted, so a click that comes during one waits for its end, within bounds."""
     deadline = services.clock.monotonic() + BUSY_SECONDS
     while True:
         try:
-            admitted(await act())
+            return admitted(await act())
         except OperationInProgressError:
             if services.clock.monotonic() >= deadline:
                 raise
             await services.clock.sleep(PAUSE_SECONDS)
-        else:
-            return
 
 
 def problem_of(error: CodeHubError) -> str:

@@ -49,9 +49,8 @@ def cover(w: Workspace) -> Cover | None:
 
 
 def warns(w: Workspace, sleeps_at: datetime | None, now: datetime) -> bool:
-    """Is it about to sleep, with nobody having said otherwise?"""
-    kept = w.keep_awake_until is not None and w.keep_awake_until > now
-    return sleeps_at is not None and not kept and is_open(w) and sleeps_at - now <= WARN
+    """Is it about to sleep? Also where it was kept awake until then."""
+    return sleeps_at is not None and is_open(w) and sleeps_at - now <= WARN
 
 
 def _session(query: Mapping[str, str]) -> dict[str, str]:

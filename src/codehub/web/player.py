@@ -17,7 +17,7 @@ from codehub import ids
 from codehub.errors import CodeHubError
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
-from codehub.sessions import idempotency
+from codehub.sessions import idempotency, practice
 from codehub.sessions.authorize import no_run
 from codehub.sessions.blueprint import Step
 from codehub.sessions.blueprints import Lesson
@@ -25,7 +25,7 @@ from codehub.sessions.errors import CheckFailedError, PracticeFailedError
 from codehub.sessions.model import Run, RunStatus
 from codehub.sessions.practice import OpenedWorkspace
 from codehub.waiting_room.model import LAB
-from codehub.web import handover, player_view, practice_view, questions, waiting_memory
+from codehub.web import dashboard, handover, player_view, practice_view, questions, waiting_memory
 from codehub.web.attempts import Attempt, Attempts
 from codehub.web.forms import Form, Posted, PostedAnswers, back, code_of
 from codehub.web.learning_presentation import Screen
@@ -33,6 +33,7 @@ from codehub.web.middleware import policy_in_frame_of
 from codehub.web.page_access import may
 from codehub.web.rendering import locale_for, render
 from codehub.web.services import services_of
+from codehub.workspaces.errors import OperationInProgressError
 
 router = APIRouter(include_in_schema=False)
 SHOWN_BY_THE_PAGE = {"RUN_TAKEN_OVER", "CHECK_FAILED", "PRACTICE_FAILED", questions.MISSING}
@@ -200,9 +201,9 @@ async def _is_ready(request: Request, caller: Principal, run: Run, lesson: Lesso
     if activity is None or not activity.checks:
         return True
     w = await practice_view.workspace_of(request, caller, run)
-    if w and practice_view.is_running(w) and not activity.files:
+    if w and practice.is_running(w) and not activity.files:
         return True
-    if w and practice_view.is_running(w) and await Attempts(services_of(request).redis).files(run.id, w.id) is not None:
+    if w and practice.is_running(w) and await Attempts(services_of(request).redis).files(run.id, w.id) is not None:
         return True
     opened = await _open(request, caller, run, run.fence)
     return opened.files is not None
@@ -210,11 +211,16 @@ async def _is_ready(request: Request, caller: Principal, run: Run, lesson: Lesso
 
 async def _open(request: Request, caller: Principal, run: Run, fence: int) -> OpenedWorkspace:
     services = services_of(request)
-    opened = await services.practice.open(caller, run.id, fence)
-    if opened.files is not None:
-        files = [{"path": file.path, "put": file.put, "name": file.name} for file in opened.files]
-        await Attempts(services.redis).note_files(run.id, opened.workspace.id, files)
+    opened = await dashboard.retry_while_busy(services, lambda: services.practice.open(caller, run.id, fence))
+    await _note_files(request, run, opened)
     return opened
+
+
+async def _note_files(request: Request, run: Run, opened: OpenedWorkspace | None) -> None:
+    if opened is None or opened.files is None:
+        return
+    files = [{"path": file.path, "put": file.put, "name": file.name} for file in opened.files]
+    await Attempts(services_of(request).redis).note_files(run.id, opened.workspace.id, files)
 
 
 @router.post("/do/sessions/{id}/workspace")
@@ -224,17 +230,20 @@ async def open_workspace(
     id: str,  # noqa: A002
     form: Posted,
 ) -> Response:
-    """Make or wake it; once it runs, the starter files are put into it. `then=open` leads into it."""
+    """With `then=open`: make or wake it, and lead into it. Otherwise, also by a page itself: put the files there."""
     run, fence, _ = await _named(request, caller, id, form)
     page = _here(id, run.id, fence)
     try:
-        opened = await _open(request, caller, run, fence)
+        if form.get("then") != "open":
+            await _note_files(request, run, await services_of(request).practice.put_files(caller, run.id, fence))
+            return RedirectResponse(page, 303)
+        workspace = (await _open(request, caller, run, fence)).workspace.id
     except CodeHubError as e:
-        return back(page, problem=code_of(e), at="workspace")
-    if form.get("then") != "open":
-        return RedirectResponse(page, 303)
+        if not (isinstance(e, OperationInProgressError) and run.workspace_id):
+            return back(page, problem=code_of(e), at="workspace")
+        workspace = run.workspace_id  # whose page waits for the end of that, however long it takes
     beside = urlencode({"session": id, "run": run.id, "fence": fence})
-    return RedirectResponse(f"/open/{opened.workspace.id}?{beside}", 303)
+    return RedirectResponse(f"/open/{workspace}?{beside}", 303)
 
 
 async def _named(request: Request, caller: Principal, session_id: str, form: Form) -> tuple[Run, int, int]:

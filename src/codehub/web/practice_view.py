@@ -16,13 +16,14 @@ from starlette.requests import Request
 from codehub import markdown
 from codehub.errors import NotFoundError
 from codehub.policy.model import Principal
+from codehub.sessions import practice
 from codehub.sessions.blueprint import Activity
 from codehub.sessions.model import Run
 from codehub.web import dashboard_view
 from codehub.web.attempts import Attempts
 from codehub.web.presentation import Badge
 from codehub.web.services import services_of
-from codehub.workspaces.model import Phase, Workspace
+from codehub.workspaces.model import Workspace
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ async def read(request: Request, caller: Principal, activity: Activity, run: Run
         checks=checks,
         tried=bool(results),
         card=card,
-        runs=w is not None and is_running(w),
+        runs=w is not None and practice.is_running(w),
         stuck=card is not None and card.badge is Badge.WRONG,
         files=await attempts.files(run.id, w.id) if w else None,
         has_files=bool(activity.files),
@@ -82,10 +83,6 @@ async def workspace_of(request: Request, caller: Principal, run: Run) -> Workspa
         return await services_of(request).workspaces.get(caller, run.workspace_id)
     except NotFoundError:
         return None
-
-
-def is_running(w: Workspace) -> bool:
-    return w.phase is Phase.RUNNING and not w.deleted_at
 
 
 def _check(title: str, found: Mapping[str, Any] | None) -> CheckView:

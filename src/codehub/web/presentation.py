@@ -111,7 +111,8 @@ def next_line(w: Workspace, locale: Locale, now: datetime, sleeps_at: datetime |
         return None
     if w.keep_awake_until and w.keep_awake_until > now:
         until = locale.time(max(w.keep_awake_until, sleeps_at or now), now)
-        why = w.keep_awake_reason
+        # A reason is not told of a time for which it is not the reason.
+        why = w.keep_awake_reason if sleeps_at is None or sleeps_at <= w.keep_awake_until else None
         return locale.say("next_awake_why", until=until, reason=why) if why else locale.say("next_awake", until=until)
     if sleeps_at is None:
         return None

@@ -79,7 +79,6 @@ def render(request: Request, template: str, status: int = 200, *, home_url: str 
         "this_page": request.url.path,
         "events": getattr(request.state, "events", 0),
         "home_url": home_url.rstrip("/"),
-        "docs_open": is_local(request),
         "codehub": invocation.CODEHUB if is_local(request) or _is_for_admins(values) else invocation.PLAIN,
     }
     html = templates.get_template(template).render(**shared, **values)

@@ -123,6 +123,7 @@ SET name = coalesce($2, name),
     standby_ttl_seconds = CASE WHEN $3 THEN $4 ELSE standby_ttl_seconds END,
     archive_ttl_seconds = CASE WHEN $5 THEN $6 ELSE archive_ttl_seconds END,
     keep_awake_until = CASE WHEN $7 THEN $8 ELSE keep_awake_until END,
+    keep_awake_reason = CASE WHEN $7 THEN NULL ELSE keep_awake_reason END,
     updated_at = $9
 WHERE id = $1
 RETURNING *, codehub_user_name(owner_id) AS owner;

@@ -11,6 +11,7 @@ const TOGETHER = 120; // ms: several news in a row make one look
 const SPREAD = 3_000; // ms: news for a whole class; hundreds of pages that look in the same moment would all wait
 const ALL_USERS = 2_000; // the same for an admin who watches all users' workspaces
 const ANSWER_WITHIN = 20_000;
+const BUSY_FOR = 300_000; // ms that a form waits for what is under way on its workspace; each of its requests waits for some of it
 const ELSEWHERE = [1_500, 6_000, 15_000]; // ms after a form opened another tab: what it did there is seen here
 const ONCE = ["at", "problem", "done", "who", "name", "display_name", "title", "valid", "max_uses", "capacity", "id", "course_id", "starts_on", "template", "git_url", "git_branch", "since", "waking"]; // what an address says only once
 
@@ -24,7 +25,7 @@ let since = document.querySelector("meta[name=events]")?.content; // what this p
 
 // --- looking ---------------------------------------------------------------------------------------------------------
 
-async function ask(url, options = {}, within = ANSWER_WITHIN, sending = null) {
+async function ask(url, options = {}, within = ANSWER_WITHIN, sending = null, until = performance.now() + BUSY_FOR) {
   const mine = ++latest;
   const answer = await fetch(url, { ...options, headers: { accept: "text/html", "x-requested-with": "fetch" }, signal: AbortSignal.timeout(within) });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -38,6 +39,10 @@ async function ask(url, options = {}, within = ANSWER_WITHIN, sending = null) {
   if (!news) throw new Error(`status ${answer.status}`);
   // A page that is over leads to another one, whose parts are not put in here.
   if (!options.method && "follows" in region.dataset && answer.redirected) return location.replace(answer.url);
+  if (options.method && isBusy(answer.url) && performance.now() < until) {
+    if (sending) sending.dataset.sending = "";
+    return ask(url, options, within, sending, until);
+  }
   if (options.method) {
     // Deleting leads from a workspace's own page to the dashboard.
     if (new URL(answer.url).pathname !== location.pathname) return location.assign(answer.url);
@@ -48,6 +53,8 @@ async function ask(url, options = {}, within = ANSWER_WITHIN, sending = null) {
   if (options.method || mine === latest) update(news, Boolean(options.method));
   if (options.method) region.querySelector("[autofocus]")?.focus(); // as a browser does that loads the page
 }
+
+const isBusy = (url) => new URL(url).searchParams.get("problem") === "OPERATION_IN_PROGRESS";
 
 async function look() {
   clearTimeout(planned);
@@ -273,8 +280,8 @@ function settle(card) {
 async function send(form, submitter) {
   const body = new URLSearchParams(new FormData(form, submitter));
   showAsking(form);
-  const sending = form.dataset.wait ? cardOf(form) : null;
-  if (sending) sending.dataset.sending = "";
+  const sending = cardOf(form);
+  if (sending && form.dataset.wait) sending.dataset.sending = "";
   try {
     await ask(form.action, { method: "POST", body }, 1000 * form.dataset.wait || ANSWER_WITHIN, sending);
   } catch {
