@@ -22,6 +22,7 @@ from codehub.settings.fields import (
 )
 from codehub.settings.openid import OpenIdConfig
 from codehub.settings.queue import QueueConfig
+from codehub.settings.roles import RolesConfig
 from codehub.settings.schedules import ScheduleConfig
 from codehub.settings.shares import ShareConfig
 from codehub.settings.warm_starts import WarmStartConfig
@@ -582,6 +583,7 @@ class Settings:
     practice: PracticeConfig
     queue: QueueConfig
     schedules: ScheduleConfig
+    roles: RolesConfig
     log: LogConfig
     openid: OpenIdConfig
 
