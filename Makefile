@@ -12,7 +12,7 @@ BASE ?= debian:bookworm-slim
 IMAGES ?= platform terminal jupyterlab
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench soak docker-test images screenshots model lock states policy schema architecture clean
+.PHONY: help serve test check format bench soak docker-test cluster-test images manifests screenshots model lock states policy schema architecture clean
 
 help: ## List what can be run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ serve: $(VENV)/installed ## Run the platform on this machine; prints a login lin
 	@$(BIN)/codehub serve
 
 test: $(VENV)/installed-dev ## Run the tests, in parallel, on real servers
-	$(BIN)/python -m pytest -n auto --dist loadscope -m "not soak and not docker" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadscope -m "not soak and not docker and not cluster" $(ARGS)
 
 check: $(VENV)/installed-dev ## Linters, formatting, types, import directions
 	$(BIN)/ruff check .
@@ -41,6 +41,12 @@ soak: $(VENV)/installed-dev ## Run the long campaigns (crashes, fifty times)
 
 docker-test: $(VENV)/installed-dev ## Run what needs a Docker engine, on one of its own (root; docker.io and debootstrap)
 	$(BIN)/python -m pytest -m docker --durations=10 $(ARGS)
+
+cluster-test: $(VENV)/installed-dev ## Run what needs that cluster; starts it, and leaves it running
+	$(BIN)/python -m pytest -m cluster --durations=10 $(ARGS)
+
+manifests: ## Render the Helm chart into deploy/manifests/codehub.yaml, for clusters without Helm (needs Go, once)
+	@scripts/render-manifests > deploy/manifests/codehub.yaml
 
 images: ## Build the images for Docker and Kubernetes: platform, terminal, jupyterlab (BASE=…, IMAGES=…)
 	@for image in $(IMAGES); do \

@@ -56,10 +56,10 @@ async def running(client: aiohttp.ClientSession) -> str:
     async with client.post("/api/v1/workspaces", json={"name": "lab", "template": "terminal"}) as answer:
         assert answer.status == 201, await answer.text()
         id_: str = (await answer.json())["id"]
-    path, said = f"/api/v1/workspaces/{id_}", {}
+    path, said = f"/api/v1/workspaces/{id_}", {"phase": ""}
     try:
         async with asyncio.timeout(SECONDS):
-            while said.get("phase") not in {"RUNNING", "ERROR"}:
+            while said["phase"] not in {"RUNNING", "ERROR"}:
                 async with client.patch(
                     path, json={"desired_state": "RUNNING"}
                 ) as answer:  # again while it is being made
@@ -69,7 +69,7 @@ async def running(client: aiohttp.ClientSession) -> str:
                 await asyncio.sleep(0.2)
     except TimeoutError:
         pass
-    assert said.get("phase") == "RUNNING", str(said)
+    assert said["phase"] == "RUNNING", str(said)
     return id_
 
 
