@@ -1,6 +1,7 @@
 """PostgreSQL and Valkey as a pod of the platform's own image, which carries both: for tests of the chart."""
 
 PASSWORD = "for-tests-alone"
+TOKEN = "an-admin-token-for-tests"
 SCRIPT = f"""
 import os, pathlib, subprocess, time
 from codehub.embedded import postgres, redis
@@ -12,7 +13,8 @@ if not data.exists():
     with (data / "pg_hba.conf").open("a") as file:
         file.write("host all all all scram-sha-256\\n")
 subprocess.Popen([redis.binary(), "--bind", "0.0.0.0", "--requirepass", "{PASSWORD}", "--dir", "/tmp", "--save", ""])
-os.execv(binaries / "postgres", ["postgres", "-D", str(data), "-c", "listen_addresses=*", "-c", "max_connections=300",
+program = str(binaries / "postgres")
+os.execv(program, [program, "-D", str(data), "-c", "listen_addresses=*", "-c", "max_connections=300",
     "-c", "unix_socket_directories=/tmp"])
 """
 
@@ -45,7 +47,7 @@ def manifests(namespace: str, image: str) -> list[dict[str, object]]:
         "database-url": f"postgresql://codehub:{PASSWORD}@{host}:5432/postgres",
         "redis-url": f"redis://:{PASSWORD}@{host}:6379/0",
         "secret-key": "a-signing-key-for-tests",
-        "admin-token": "an-admin-token-for-tests",
+        "admin-token": TOKEN,
     }
     return [
         {

@@ -110,6 +110,18 @@ def test_budgets_are_of_the_group_that_this_version_has(version: str, group: str
     assert {one["apiVersion"] for one in of_kind(render(version=version), "PodDisruptionBudget").values()} == {group}
 
 
+def test_a_workspace_is_entered_by_its_doors_and_leaves_for_the_internet_alone() -> None:
+    policies = of_kind(render(), "NetworkPolicy")
+    inside, outside = policies["codehub-workspaces"]["spec"], policies["codehub-workspaces-internet"]["spec"]
+    assert [port["port"] for rule in inside["ingress"] for port in rule["ports"]] == [7443, 7444]
+    assert inside["egress"] == []
+    assert outside["podSelector"]["matchLabels"]["codehub.network"] == "internet"
+    four, six = (block["ipBlock"] for block in outside["egress"][1]["to"])
+    assert "169.254.0.0/16" in four["except"]
+    assert "fc00::/7" in six["except"]
+    assert len(four["except"]) + len(six["except"]) == 10
+
+
 def test_the_ingress_has_the_name_of_the_dashboard_and_all_names_of_workspaces() -> None:
     (ingress,) = of_kind(render({"publicUrl": "https://a.example", "workspaceDomain": "b.example"}), "Ingress").values()
     assert [rule["host"] for rule in ingress["spec"]["rules"]] == ["a.example", "*.b.example"]
