@@ -8,7 +8,6 @@ answered: as the product does it, or by one question to Redis after the other.
 
 import asyncio
 import os
-import pathlib
 import socket
 import sys
 
@@ -36,10 +35,10 @@ class Unwatched:
 async def work(fd: int, *, watched: bool) -> None:
     settings = config.load(dict(os.environ))
     logs.configure(settings.log, "proxy")
-    clock, nowhere = SystemClock(), pathlib.Path("/nowhere")  # no page is asked for
+    clock, nowhere = SystemClock(), Address(path="/nowhere")  # no page is asked for
     listener = socket.socket(fileno=fd)
     listener.setblocking(False)
-    director = build_director(settings, clock, Address(path=str(nowhere)), None if watched else Unwatched())
+    director = build_director(settings, clock, nowhere, None if watched else Unwatched())
     await workers.run(settings, clock, [listener], nowhere, build_director=director)
 
 

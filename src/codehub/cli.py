@@ -161,16 +161,24 @@ def serve(
 
 @app.command(rich_help_panel=RUN)
 def api(fd: FD = None, operator_fd: FD = None) -> None:
-    """Run only the API and pages, on CODEHUB_HOST and CODEHUB_PORT. Any number of these may run."""
+    """Run only the API and pages. Any number of these may run.
+
+    On CODEHUB_HOST and CODEHUB_PORT; with CODEHUB_PEER_LISTEN there alone, for front doors on other machines.
+    """
     import uvloop  # noqa: PLC0415
 
     from codehub.roles import api as role  # noqa: PLC0415
-    from codehub.supervisor.listeners import inherited, open_sockets  # noqa: PLC0415
+    from codehub.supervisor.listeners import inherited, open_named, open_sockets  # noqa: PLC0415
 
     settings = load_settings("api")
     allow_many_connections()
-    listeners = inherited(fd) if fd else open_sockets(settings)
-    uvloop.run(role.run(settings, SystemClock(), listeners, inherited(operator_fd or ())))
+    operators = inherited(operator_fd or ())
+    if fd:
+        listeners = role.Listeners(inherited(fd), operators)
+    else:
+        peers, probed = open_named(settings.roles.peer_listen), open_named(settings.roles.health_listen)
+        listeners = role.Listeners([] if peers else open_sockets(settings), operators, peers, probed)
+    uvloop.run(role.run(settings, SystemClock(), listeners))
 
 
 @app.command(rich_help_panel=RUN)
@@ -179,18 +187,17 @@ def proxy(
     api_socket: Annotated[pathlib.Path | None, typer.Option(help="The API's Unix socket.")] = None,
 ) -> None:
     """Run only the front door: everything a browser says comes through here. Uses all cores."""
-    from codehub.embedded.datadir import DataDir  # noqa: PLC0415
-    from codehub.proxy.model import Address  # noqa: PLC0415
     from codehub.proxy.workers import run_workers  # noqa: PLC0415
-    from codehub.supervisor.listeners import inherited, open_sockets  # noqa: PLC0415
-    from codehub.wiring.proxy import build_director  # noqa: PLC0415
+    from codehub.supervisor.listeners import inherited, open_named, open_sockets  # noqa: PLC0415
+    from codehub.wiring.proxy import api_address, build_director  # noqa: PLC0415
 
     settings = load_settings("proxy")
     allow_many_connections()
     listeners = inherited(fd) if fd else open_sockets(settings)
-    api_path, clock = api_socket or DataDir(settings.storage.data_dir).api_socket, SystemClock()
-    director = build_director(settings, clock, Address(path=str(api_path)))
-    run_workers(settings, clock, listeners, api_path, build_director=director)
+    probed = [] if fd else open_named(settings.roles.health_listen)
+    clock, upstream = SystemClock(), api_address(settings, api_socket)
+    director = build_director(settings, clock, upstream)
+    run_workers(settings, clock, listeners, upstream, build_director=director, probed=probed)
 
 
 @app.command(rich_help_panel=RUN)
@@ -199,9 +206,10 @@ def coordinator() -> None:
     import uvloop  # noqa: PLC0415
 
     from codehub.roles import coordinator as role  # noqa: PLC0415
+    from codehub.supervisor.listeners import open_named  # noqa: PLC0415
 
     settings = load_settings("coordinator")
-    uvloop.run(role.run(settings, SystemClock()))
+    uvloop.run(role.run(settings, SystemClock(), open_named(settings.roles.health_listen)))
 
 
 @app.command(rich_help_panel=OPERATE)

@@ -1,7 +1,6 @@
 """`run_workers` as a process of its own. `workers` starts many: it loads what `codehub proxy` does, and no more."""
 
 import os
-import pathlib
 import socket
 import sys
 
@@ -9,6 +8,7 @@ from codehub import logs
 from codehub import settings as config
 from codehub.clock import SystemClock
 from codehub.proxy import workers
+from codehub.proxy.model import Address
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     logs.configure(settings.log, "proxy")
     listener = socket.socket(fileno=int(fd))
     listener.setblocking(False)
-    workers.run_workers(settings, SystemClock(), [listener], pathlib.Path(upstream), workers=int(count))
+    workers.run_workers(settings, SystemClock(), [listener], Address(path=upstream), workers=int(count))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,12 @@ class BackupStateError(CodeHubError):
     title = "The backup is not in that state"
 
 
+class BackupElsewhereError(CodeHubError):
+    code = "BACKUP_ELSEWHERE"
+    status = 409
+    title = "Backups are not made here"
+
+
 @dataclass(frozen=True)
 class Space:
     """On the disk of the data directory."""
@@ -48,12 +54,15 @@ class Space:
 @dataclass(frozen=True)
 class Overview:
     backups: list[Kept]  # the newest first
-    space: Space | None  # None: one is being made, and takes it
+    space: Space | None  # None: one is being made, and takes it; or none can be made
+    can_be_made: bool = True
 
 
 class Backups:
-    def __init__(self, database: Database, clock: Clock, files: pathlib.Path) -> None:
-        """`files`: the folder they lie in, which this process may not enter."""
+    def __init__(self, database: Database, clock: Clock, files: pathlib.Path | None) -> None:
+        """`files`: the folder they lie in, which this process may not enter. None: there is no machine to keep any on,
+        the roles run on several, with data directories that go with them.
+        """
         self._database = database
         self._clock = clock
         self._folder = files
@@ -62,11 +71,17 @@ class Backups:
         policy.require(caller, Action.BACKUP_LIST)
         async with self._database.connection() as c:
             found = await kept_store.all_of(c)
-            return Overview(found, None if any(kept.is_open for kept in found) else await self._space(c))
+            busy = self._folder is None or any(kept.is_open for kept in found)
+            return Overview(found, None if busy else await self._space(c), can_be_made=self._folder is not None)
 
     async def ask(self, caller: Principal) -> str:
         """Its id; while one is open, that one's: a second click asks for nothing."""
         policy.require(caller, Action.BACKUP_MAKE)
+        if self._folder is None:
+            raise BackupElsewhereError(
+                "the platform runs on several machines and keeps nothing on any of them: back up the database and the "
+                "object store, as docs/kubernetes.md says"
+            )
         now, id_ = self._clock.now(), ids.new()
         async with self._database.transaction() as c:
             if there := next((kept for kept in await kept_store.all_of(c) if kept.is_open), None):
@@ -127,6 +142,7 @@ class Backups:
     async def _space(self, c: Connection) -> Space:
         sizes = await c.fetchrow(sql.sizes)
         assert sizes  # noqa: S101 (an aggregate has one row)
+        assert self._folder  # noqa: S101 (asked before)
         free = await asyncio.to_thread(kept_files.free, self._folder.parent)
         return Space(rules.needed(sizes["database"], sizes["files"], sizes["largest"]), free)
 

@@ -68,7 +68,7 @@ async def _make_room(c: Any, manifest: Manifest, *, replace: bool) -> None:
     if others := await c.fetchval(store.sql.company):
         raise StartError(f"CodeHub is using this database ({others} connections): stop it first, on every machine")
     applied = await migrate.applied_versions(c)
-    migrate.pending(migrate.available(), applied)  # refuses a database that is newer than we are
+    migrate.pending(migrate.available(), applied, exactly=True)  # refuses a database that is newer than we are
     present = await store.tables(c)
     await store.lock(c, present)
     filled = [name for name in await store.with_rows(c, present) if name not in rules.FILLED_BY_MIGRATIONS]

@@ -21,6 +21,7 @@ from codehub.retry import back_off
 
 log = logs.get()
 Stats = Mapping[str, Any]
+STUCK_SECONDS = 60.0  # beyond its time-out
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,11 @@ class Driver:
             self._note_lag(name, self._clock.monotonic() - since - self._loops[name].period)
         found, self._lags = self._lags, {}
         return found
+
+    def stuck(self) -> list[str]:
+        """Loops whose tick goes on long after it should have been ended: the process is of no use any more."""
+        now = self._clock.monotonic()
+        return [name for name, since in self._begun.items() if now - since > self._loops[name].timeout + STUCK_SECONDS]
 
     def _note_lag(self, name: str, seconds: float) -> None:
         self._lags[name] = max(self._lags.get(name, 0.0), seconds)

@@ -24,6 +24,7 @@ RENEW_SECONDS = 2.0
 # The leader gives up by its own clock this long before the database would let another one lead.
 MARGIN_SECONDS = 1.0
 ASK_SECONDS = 1.0  # how often a follower looks
+SILENT_SECONDS = 2 * LEASE_SECONDS  # without a word of the database: then this one could not lead
 
 # For the pool of a coordinator. A leader that is stopped in the middle of a fenced transaction holds the lease row; the
 # database ends that transaction before the lease runs out, so that the row is free when another one wants to take over.
@@ -66,6 +67,11 @@ class Leader:
         self._holder = holder
         self._work = work
         self._status = status
+        self._answered: float | None = None  # when the database last said how it stands
+
+    def stands(self) -> bool:
+        """Does this process take part: has it heard of the lease not long ago?"""
+        return self._answered is not None and self._clock.monotonic() - self._answered < SILENT_SECONDS
 
     async def run(self) -> None:
         while True:
@@ -78,10 +84,14 @@ class Leader:
         try:
             async with self._database.connection() as c:
                 if not await c.fetchval(sql.vacant, LEASE_NAME):
+                    self._answered = self._clock.monotonic()
                     return None
                 if ended := await c.fetchval(sql.end_fenced, LEASE_NAME):
                     log.warning("Ended transactions of a leader that is gone", count=ended)
-                epoch: int | None = await c.fetchval(sql.acquire, LEASE_NAME, self._holder, LEASE_SECONDS)
+                epoch: int | None = await c.fetchval(
+                    sql.acquire, LEASE_NAME, self._holder, LEASE_SECONDS, self._status()
+                )
+                self._answered = self._clock.monotonic()
         except UnavailableError as e:
             log.warning("Cannot stand for election", error=e.detail)
             return None
@@ -125,6 +135,7 @@ class Leader:
     async def _renew(self, lease: Lease) -> bool:
         async with self._database.connection() as c:
             renewed = await c.fetchval(sql.renew, LEASE_NAME, lease.holder, lease.epoch, LEASE_SECONDS, self._status())
+        self._answered = self._clock.monotonic()
         return bool(renewed)
 
     async def _release(self, lease: Lease) -> None:

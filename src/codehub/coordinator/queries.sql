@@ -17,13 +17,13 @@ WHERE locktype = 'relation'
 -- name: acquire
 -- Takes a lease that no coordinator holds, or that has run out. Changing `epoch` changes a key: this waits for every fenced
 -- transaction of the last leader to end, and none can begin after it.
-INSERT INTO system_locks (name, holder, epoch, expires_at)
-VALUES ($1, $2, 1, clock_timestamp() + make_interval(secs => $3))
+INSERT INTO system_locks (name, holder, epoch, expires_at, status)
+VALUES ($1, $2, 1, clock_timestamp() + make_interval(secs => $3), $4)
 ON CONFLICT (name) DO UPDATE
 SET holder = excluded.holder,
     epoch = system_locks.epoch + 1,
     expires_at = clock_timestamp() + make_interval(secs => $3),
-    status = '{}'
+    status = excluded.status
 WHERE system_locks.expires_at < clock_timestamp()
 RETURNING epoch;
 

@@ -105,7 +105,7 @@ class Exchange(Connection):
         if self._queue is not None:
             self._leave_queue()
         ends_by_itself = head.length >= 0 or self.head.minor == 1
-        self._keep = self._keep and ends_by_itself and self.state is ANSWER and not self.engine.draining
+        self._keep = self._keep and ends_by_itself and self.state is ANSWER and not self.engine.leaving
         self.engine.counters.statuses[head.status // 100] += 1
         self._rearm()
         return self._keep
@@ -190,7 +190,7 @@ class Exchange(Connection):
         if answer.status >= 400 and self._is_stranger() and not self._source.trusted:
             self._refusals += 1
             self._keep = self._keep and self._refusals < REFUSALS
-        close = not (complete and self._keep) or self.engine.draining
+        close = not (complete and self._keep) or self.engine.leaving
         self._write_answer(answer, close=close, head_only=self.head.method == b"HEAD", minor=self.head.minor)
         if not complete:
             self._close_lingering()

@@ -60,6 +60,7 @@ class Engine:
         self.places = 0  # taken at all upstreams together
         self.few = admission.few(self.capacity.upstreams)
         self.open_upstreams = 0  # connections
+        self.leaving = False  # each connection ends with the answer at hand; new ones are taken
         self.draining = False
         self.watched: set[Watched] = set()
         self.counters = Counters()
@@ -178,15 +179,24 @@ class Engine:
         websockets = self.open_tunnels()
         self.counters.flush(len(self.watched) - websockets, websockets)
 
-    async def drain(self, seconds: float) -> None:
-        """Stop accepting; let what is under way finish; then end the rest."""
-        self.draining = True
+    async def drain(self, seconds: float, *, one_by_one: bool = False) -> None:
+        """Stop accepting; let what is under way finish; then end the rest.
+
+        `one_by_one`: WebSockets are told to come again over half of that time, not all at once. They have somewhere to
+        go, and whoever takes them gets them one after the other.
+        """
+        self.leaving = self.draining = True
         for server in self._servers:
             server.close()
         await self._clock.sleep(min(SETTLE_SECONDS, seconds))
-        for thing in list(self.watched):
-            thing.drain()
         deadline = self._clock.monotonic() + seconds
+        tunnels = [thing for thing in self.watched if one_by_one and isinstance(thing, Tunnel)]
+        for thing in self.watched.difference(tunnels):
+            thing.drain()
+        for tunnel in tunnels:
+            if tunnel.open:
+                tunnel.drain()
+                await self._clock.sleep(seconds / 2 / len(tunnels))
         while self.watched and self._clock.monotonic() < deadline:
             await self._clock.sleep(0.02)
         for thing in list(self.watched):

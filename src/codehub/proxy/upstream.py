@@ -5,6 +5,7 @@ client's transport as it comes. A connection goes back to the pool only when bot
 """
 
 import asyncio
+import random
 from enum import Enum
 from typing import TYPE_CHECKING, cast
 
@@ -109,8 +110,25 @@ class Pool:
                 opened = await connect.to_socket(address.path)
                 _, up = await loop.create_unix_connection(self._new, sock=opened)
             else:
-                _, up = await loop.create_connection(self._new, address.host, address.port)
+                up = await self._connect_to_one(seconds)
         return up
+
+    async def _connect_to_one(self, seconds: float) -> "Upstream":
+        """Any of them, each as often as the others; one that has just gone is no reason to fail while another is there.
+
+        A lone name is asked twice: behind a service's there are several.
+        """
+        address, failure = self.address, OSError("no upstream is known")
+        targets = random.sample(address.targets, len(address.targets))
+        for host, port in targets if len(targets) > 1 else targets * (2 if address.tls else 1):
+            try:
+                async with asyncio.timeout(seconds / len(targets)):
+                    _, up = await self._engine.loop.create_connection(self._new, host, port, ssl=address.tls)
+            except (OSError, TimeoutError) as e:
+                failure = e
+                continue
+            return up
+        raise failure
 
     def _new(self) -> "Upstream":
         return Upstream(self._engine, self)

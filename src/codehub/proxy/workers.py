@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import pathlib
 import signal
 import socket
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ import uvloop
 
 from codehub import logs, metrics
 from codehub.clock import Clock
+from codehub.health import Health
 from codehub.proxy.model import Address, Director, Limits
 from codehub.proxy.server import Engine
 from codehub.proxy.single_upstream import SingleUpstream
@@ -44,18 +44,22 @@ async def run(
     settings: Settings,
     clock: Clock,
     listeners: Sequence[socket.socket],
-    api_socket: pathlib.Path,
+    api: Address,
     *,
     build_director: BuildDirector | None = None,
     limits: Limits | None = None,
+    probed: Sequence[socket.socket] = (),
 ) -> None:
-    """One worker: until a signal says stop, and then until what is under way is finished, within bounds."""
+    """One worker: until a signal says stop, and then until what is under way is finished, within bounds.
+
+    `probed`: sockets on which workers say how they are; which one answers is as it comes.
+    """
     told_to_stop = asyncio.Event()
     for number in STOP:
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
-    server = settings.server
+    server, leave_seconds = settings.server, settings.roles.leave_seconds
     engine = Engine(
-        SingleUpstream(Address(path=str(api_socket))),
+        SingleUpstream(api),
         clock,
         limits or Limits(head_seconds=server.head_seconds),
         trusted=server.trusted_proxies,
@@ -65,36 +69,44 @@ async def run(
         gc.freeze()  # what exists by now stays; the collector need not look at it again and again
         gc.set_threshold(UNDER_WAY, *gc.get_threshold()[1:])
         await engine.start(*listeners)
-        await told_to_stop.wait()
-        await engine.drain(server.drain_seconds)
+        own = Health(server.metrics_networks)
+        async with own.serving(probed):
+            await told_to_stop.wait()
+            own.leaving = engine.leaving = True
+            await clock.sleep(leave_seconds)
+            await engine.drain(server.drain_seconds, one_by_one=leave_seconds > 0)
 
 
 def run_workers(
     settings: Settings,
     clock: Clock,
     listeners: Sequence[socket.socket],
-    api_socket: pathlib.Path,
+    api: Address,
     *,
     workers: int | None = None,
     build_director: BuildDirector | None = None,
     limits: Limits | None = None,
+    probed: Sequence[socket.socket] = (),
 ) -> None:
     """Blocks until told to stop (SIGTERM, SIGINT). SIGHUP: new workers take over while the old ones drain."""
 
     def work() -> None:
-        uvloop.run(run(settings, clock, listeners, api_socket, build_director=build_director, limits=limits))
+        running = run(settings, clock, listeners, api, build_director=build_director, limits=limits, probed=probed)
+        uvloop.run(running)
 
-    Parent(work, clock, workers or len(os.sched_getaffinity(0)), settings.server.drain_seconds).run()
+    stop_seconds = settings.roles.leave_seconds + settings.server.drain_seconds
+    count = workers or settings.roles.proxy_workers or len(os.sched_getaffinity(0))
+    Parent(work, clock, count, stop_seconds).run()
 
 
 class Parent:
     """Keeps `count` workers running."""
 
-    def __init__(self, work: Callable[[], None], clock: Clock, count: int, drain_seconds: float) -> None:
+    def __init__(self, work: Callable[[], None], clock: Clock, count: int, stop_seconds: float) -> None:
         self._work = work
         self._clock = clock
         self._count = count
-        self._drain_seconds = drain_seconds
+        self._stop_seconds = stop_seconds
         self._born: dict[int, float] = {}  # pid → when
         self._leaving: set[int] = set()  # told to stop, still draining
         self._failures = 0  # short lives in a row
@@ -177,7 +189,7 @@ class Parent:
         workers = set(self._born) | self._leaving
         self._leaving, self._born = workers, {}
         self._signal(workers, signal.SIGTERM)
-        deadline = self._clock.monotonic() + self._drain_seconds + 2
+        deadline = self._clock.monotonic() + self._stop_seconds + 2
         while self._leaving and (left := deadline - self._clock.monotonic()) > 0:
             signal.sigtimedwait({signal.SIGCHLD}, left)
             self._reap()

@@ -5,8 +5,9 @@ import contextlib
 import os
 import signal
 import socket
+from collections.abc import Mapping, Sequence
 
-from codehub import ids
+from codehub import health, ids
 from codehub.clock import Clock
 from codehub.coordinator.leader import SESSION_SETTINGS, Leader
 from codehub.db import Database, Listener, migrate
@@ -15,7 +16,7 @@ from codehub.settings import Settings
 from codehub.wiring.coordinator import COLLECT, PRACTICE, REQUESTS, SCHEDULES, WAITING, WARMING, Coordinator
 
 
-async def run(settings: Settings, clock: Clock) -> None:
+async def run(settings: Settings, clock: Clock, probed: Sequence[socket.socket] = ()) -> None:
     """Until a signal says stop. Gives the lease back, so that another one leads at once; workspaces go on running."""
     storage = settings.storage
     if not (storage.database_url and storage.redis_url and settings.auth.secret_key):
@@ -34,11 +35,25 @@ async def run(settings: Settings, clock: Clock) -> None:
     listener.subscribe(WARMING, coordinator.logged_in)
     listener.start()
     holder = f"{socket.gethostname()}-{os.getpid()}-{ids.new(6)}"
-    leader = asyncio.create_task(Leader(database, clock, holder, coordinator.work, coordinator.status).run())
+    standing = Leader(database, clock, holder, coordinator.work, coordinator.status)
+    leader = asyncio.create_task(standing.run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, leader.cancel)
+
+    async def checks() -> Mapping[str, str]:
+        return judged(standing.stands(), coordinator.stuck())
+
     with contextlib.suppress(asyncio.CancelledError):
-        await leader
+        async with health.Health(settings.server.metrics_networks, checks).serving(probed):
+            await leader
     await listener.stop()
     await coordinator.close()
     await database.close()
+
+
+def judged(stands: bool, stuck: Sequence[str]) -> Mapping[str, str]:
+    """What probes are told: whether it may be elected or is, and whether its loops move."""
+    return {
+        "election": health.OK if stands else "the database has not answered for some time",
+        "loops": f"stuck: {', '.join(stuck)}" if stuck else health.OK,
+    }

@@ -5,6 +5,7 @@ import pathlib
 import socket
 
 from codehub.clock import Clock
+from codehub.coordinator.leader_doors import LocalDoors
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
 from codehub.runtimes.base import Logs, Runtime
@@ -48,5 +49,5 @@ def require(config: RuntimeConfig) -> None:
 def open_logs(data_dir: pathlib.Path, config: RuntimeConfig, clock: Clock) -> Logs:
     """For the API, which may read files of logs, and has no business with an engine."""
     if config.runtime == DOCKER:
-        return LogClient(DataDir(data_dir).logs_socket)
+        return LogClient(LocalDoors(DataDir(data_dir)))
     return ProcessRuntime(data_dir, config, None, clock)

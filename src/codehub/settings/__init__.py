@@ -36,6 +36,7 @@ from codehub.settings.groups import (
 )
 from codehub.settings.openid import OpenIdConfig
 from codehub.settings.queue import QueueConfig
+from codehub.settings.roles import RolesConfig
 from codehub.settings.schedules import ScheduleConfig
 from codehub.settings.shares import ShareConfig
 
@@ -51,6 +52,7 @@ __all__ = [
     "OpenIdConfig",
     "PracticeConfig",
     "QueueConfig",
+    "RolesConfig",
     "RuntimeConfig",
     "ScheduleConfig",
     "ServerConfig",

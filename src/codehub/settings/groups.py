@@ -22,6 +22,7 @@ from codehub.settings.fields import (
 )
 from codehub.settings.openid import OpenIdConfig
 from codehub.settings.queue import QueueConfig
+from codehub.settings.roles import RolesConfig
 from codehub.settings.schedules import ScheduleConfig
 from codehub.settings.server_urls import postgres_problem, redis_problem
 from codehub.settings.shares import ShareConfig
@@ -586,6 +587,7 @@ class Settings:
     practice: PracticeConfig
     queue: QueueConfig
     schedules: ScheduleConfig
+    roles: RolesConfig
     log: LogConfig
     openid: OpenIdConfig
 

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 
 from codehub.errors import StartError
 from codehub.settings import Settings
+from codehub.settings.roles import address_of
 from codehub.supervisor import port_holder
 from codehub.system.privileges import Account
 
@@ -42,6 +43,19 @@ def open_sockets(settings: Settings) -> list[socket.socket]:
             raise StartError(_refusal(host, port, e)) from e
         return opened
     raise AssertionError  # the last attempt returned or raised
+
+
+def open_named(listen: str | None) -> list[socket.socket]:
+    """What a setting like CODEHUB_PEER_LISTEN names; none where it is unset."""
+    if listen is None:
+        return []
+    host, port = address_of(listen)
+    try:
+        return [_listen(_resolve(host), port)]
+    except _TakenError as e:
+        raise StartError(str(e)) from e
+    except OSError as e:
+        raise StartError(f"cannot listen on {listen}: {e.strerror}") from e
 
 
 def addresses(address: str) -> list[str]:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from codehub.backup import kept_files, rules
 from codehub.backup.model import Kept, State
-from codehub.backup.requests import BackupSpaceError, BackupStateError, Space
+from codehub.backup.requests import BackupElsewhereError, BackupSpaceError, BackupStateError, Space
 from codehub.embedded.datadir import DataDir
 from codehub.i18n.locales import Locale
 from codehub.policy.actions import Action
@@ -29,7 +29,11 @@ from codehub.workspaces.points_api import StreamedDownload
 router = APIRouter(include_in_schema=False)
 PAGE = "/backups"
 ENDED_IN_VAIN = {State.FAILED, State.CANCELLED}
-PROBLEMS = {BackupSpaceError.code: "backups_problem_space", BackupStateError.code: "backups_problem_state"}
+PROBLEMS = {
+    BackupSpaceError.code: "backups_problem_space",
+    BackupStateError.code: "backups_problem_state",
+    BackupElsewhereError.code: "backups_elsewhere",
+}
 Maker = Annotated[Principal, may(Action.BACKUP_MAKE)]
 
 
@@ -80,6 +84,7 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.BACKUP_
         failed=reader.failed(newest) if newest and newest.state in ENDED_IN_VAIN and not open_one else None,
         rows=[reader.row(kept, called) for kept in found.backups if kept.state in {State.DONE, State.DELETING}],
         space=reader.space(found.space) if found.space else None,
+        here=found.can_be_made,
         fits=found.space is None or found.space.is_enough,
         folder=DataDir(services.settings.storage.data_dir).backups,
         keep=services.settings.archives.keep_backups,
@@ -91,7 +96,7 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.BACKUP_
 async def make(request: Request, caller: Maker, _form: Posted) -> Response:
     try:
         await services_of(request).backups.ask(caller)
-    except (BackupSpaceError, BackupStateError) as e:
+    except (BackupSpaceError, BackupStateError, BackupElsewhereError) as e:
         return back(PAGE, problem=e.code)
     return back(PAGE)
 
@@ -121,9 +126,8 @@ async def download(
     """A form and no link: nothing loads it beforehand, and no other site can ask for it."""
     services = services_of(request)
     kept = await services.backups.download(caller, id)
-    socket = DataDir(services.settings.storage.data_dir).downloads_socket
     begun = await downloads.Download.begin(
-        socket, workspace_id="", archive_key=None, form="tar.zst", person=caller.name, backup=id
+        services.doors, workspace_id="", archive_key=None, form="tar.zst", person=caller.name, backup=id
     )
     headers = {
         "content-disposition": downloads.disposition(kept_files.name_of(kept.id, kept.asked_at)),

@@ -10,11 +10,12 @@ from codehub import metrics
 from codehub.db import migrate
 from codehub.db.redis import FAILURES, require_writes
 from codehub.errors import CodeHubError
+from codehub.health import OK
 from codehub.http.access import NeedsOperator, names
 from codehub.http.problems import documented
 from codehub.logs import redact_text
 from codehub.policy.actions import Action
-from codehub.web.services import services_of
+from codehub.web.services import Services, services_of
 
 router = APIRouter(tags=["health"])
 PROBE_SECONDS = 2.0
@@ -43,15 +44,20 @@ async def healthz() -> Alive:
 )
 async def readyz(request: Request, response: Response) -> Readiness:
     """Says what is missing, if anything."""
-    servers = ("database", "redis")
-    results = await asyncio.gather(_database(request), _redis(request))
-    ready = all(result == "ok" for result in results)
+    checks = await what_it_needs(services_of(request))
+    ready = all(said == OK for said in checks.values())
     response.status_code = 200 if ready else 503
-    return Readiness(ready=ready, checks=dict(zip(servers, results, strict=True)))
+    return Readiness(ready=ready, checks=checks)
 
 
-async def _database(request: Request) -> str:
-    database = services_of(request).database
+async def what_it_needs(services: Services) -> dict[str, str]:
+    """By server: "ok", or what is wrong with it."""
+    results = await asyncio.gather(_database(services), _redis(services))
+    return dict(zip(("database", "redis"), results, strict=True))
+
+
+async def _database(services: Services) -> str:
+    database = services.database
     try:
         async with asyncio.timeout(PROBE_SECONDS), database.connection() as c:
             await migrate.require_current(c)
@@ -60,18 +66,18 @@ async def _database(request: Request) -> str:
         return "no answer in time"
     except CodeHubError as e:
         return redact_text(e.detail)
-    return "ok"
+    return OK
 
 
-async def _redis(request: Request) -> str:
+async def _redis(services: Services) -> str:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await require_writes(services_of(request).redis)
+            await require_writes(services.redis)
     except TimeoutError:
         return "no answer in time"
     except FAILURES as e:
         return redact_text(str(e))
-    return "ok"
+    return OK
 
 
 @router.get(

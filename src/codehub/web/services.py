@@ -27,6 +27,7 @@ from codehub.classes.overview import Overview
 from codehub.classes.service import Classes
 from codehub.classes.sheets import Sheets
 from codehub.clock import Clock
+from codehub.coordinator.leader_doors import Doors
 from codehub.courses.drafts import Drafts
 from codehub.courses.service import Courses
 from codehub.db import Database, Listener
@@ -93,6 +94,7 @@ class Services:
     templates: Templates
     ides: Ides
     runtime: Logs
+    doors: Doors
     workspaces: Workspaces
     repositories: Repositories
     all_workspaces: AllWorkspaces
@@ -146,6 +148,7 @@ class Services:
             Templates: self.templates,
             Ides: self.ides,
             Logs: self.runtime,
+            Doors: self.doors,
             Workspaces: self.workspaces,
             Repositories: self.repositories,
             Sharing: self.sharing,

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from codehub import peers
 from codehub.activity.service import Activity
 from codehub.activity.what_if_service import WhatIf
 from codehub.assignments import teaching
@@ -13,6 +14,7 @@ from codehub.auth.streams import OpenStreams
 from codehub.backup.requests import Backups
 from codehub.classes.overview import Overview
 from codehub.clock import Clock
+from codehub.coordinator.leader_doors import Doors, LocalDoors, RemoteDoors
 from codehub.db import Database, Listener, migrate
 from codehub.db.redis import open_redis
 from codehub.embedded.datadir import DataDir
@@ -29,6 +31,8 @@ from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
 from codehub.retention.preview import Previews
 from codehub.runtimes import choice
+from codehub.runtimes.base import Logs
+from codehub.runtimes.log_server import LogClient
 from codehub.schedules.service import Schedules
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice_results import PracticeResults
@@ -65,6 +69,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         templates = _templates(settings)
         workspaces = Workspaces(database, clock, settings.limits, templates, waiting.lab)
         where, passes = origins.of(settings), Passes(key)
+        doors, logs = _doors(settings, database, clock, key)
         entering = database, clock, workspaces, school.credentials, passes
         ttl_policies = TtlPolicies(settings.ttl, settings.activity, templates)
         about = templates, workspaces, school.classes, results
@@ -88,7 +93,8 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             **_for_admins(settings, database, clock, ttl_policies, templates),
             repositories=Repositories(database, clock),
             templates=templates,
-            runtime=choice.open_logs(storage.data_dir, settings.runtime, clock),
+            runtime=logs,
+            doors=doors,
             workspaces=workspaces,
             hub=hub,
             origins=where,
@@ -116,8 +122,9 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
 def _for_admins(
     settings: Settings, database: Database, clock: Clock, ttl_policies: TtlPolicies, templates: Templates
 ) -> dict[str, Any]:
+    data = DataDir(settings.storage.data_dir)
     return {
-        "backups": Backups(database, clock, DataDir(settings.storage.data_dir).backups),
+        "backups": Backups(database, clock, None if settings.roles.apart else data.backups),
         "ides": Ides(database, clock, templates),
         "monitoring": Monitoring(database),
         "what_if": WhatIf(database, clock, ttl_policies),
@@ -127,6 +134,15 @@ def _for_admins(
         "setting_sources": sources(),
         "previews": Previews(database, clock),
     }
+
+
+def _doors(settings: Settings, database: Database, clock: Clock, key: str) -> tuple[Doors, Logs]:
+    """Where the leader is asked for homes, and where logs come from."""
+    data_dir = settings.storage.data_dir
+    if settings.roles.apart:
+        doors = RemoteDoors(database, peers.of(key))
+        return doors, LogClient(doors)
+    return LocalDoors(DataDir(data_dir)), choice.open_logs(data_dir, settings.runtime, clock)
 
 
 def _required(settings: Settings) -> tuple[str, str, str]:

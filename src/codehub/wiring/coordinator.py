@@ -6,7 +6,7 @@ import functools
 from collections.abc import AsyncIterator
 from typing import Any
 
-from codehub import logs
+from codehub import logs, peers
 from codehub.activity.hold_server import Holds
 from codehub.activity.probes import Probes
 from codehub.activity.reader import ActivityReader
@@ -16,6 +16,7 @@ from codehub.backup import kept_files, maker, signing_key
 from codehub.backup.homes import Files
 from codehub.backup.maker import Maker, Place
 from codehub.clock import Clock
+from codehub.coordinator import leader_doors
 from codehub.coordinator.driver import Driver, Loop
 from codehub.coordinator.leader import Lease
 from codehub.db import Database
@@ -130,7 +131,7 @@ class Coordinator:
         downloads = Downloads(self._runtime, self._objects, self._clock, at_once, read_backup)
         try:
             door = Layout(self._settings.storage.data_dir).door
-            async with downloads.serving(data.downloads_socket, self._account), holds.serving(door), self._beside():
+            async with holds.serving(door), self._beside(downloads):
                 await self._driver.run()
         finally:
             await controller.close()
@@ -140,13 +141,21 @@ class Coordinator:
             await installing.close()
 
     @contextlib.asynccontextmanager
-    async def _beside(self) -> AsyncIterator[None]:
-        """What an engine does not do: logs for the API, a watch. Of processes, the API reads files itself."""
+    async def _beside(self, downloads: Downloads) -> AsyncIterator[None]:
+        """What an engine does not do, a watch; and the doors for the API, which reads logs of processes itself."""
+        roles, key = self._settings.roles, self._settings.auth.secret_key
+        data = DataDir(self._settings.storage.data_dir)
+        served = {leader_doors.DOWNLOADS: downloads.serve, leader_doors.LOGS: log_server.door(self._runtime)}
         async with contextlib.AsyncExitStack() as stack:
+            watched = isinstance(self._runtime, Watching)
             if isinstance(self._runtime, Watching):
                 await stack.enter_async_context(self._runtime.watching())
-                data = DataDir(self._settings.storage.data_dir)
-                await stack.enter_async_context(log_server.serving(self._runtime, data.logs_socket, self._account))
+            if roles.peer_listen:
+                assert key  # noqa: S101 (checked by `run`)
+                await stack.enter_async_context(leader_doors.at_address(served, roles.peer_listen, peers.of(key)))
+            for name in [leader_doors.DOWNLOADS, *([leader_doors.LOGS] if watched else [])]:
+                path = leader_doors.socket_of(data, name)
+                await stack.enter_async_context(leader_doors.at_socket(served[name], path, self._account))
             yield
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
@@ -265,7 +274,13 @@ class Coordinator:
             self._driver.nudge("gc")
 
     def status(self) -> dict[str, Any]:
-        return {"loops": [loop.as_json() for loop in self._driver.status()]} if self._driver else {}
+        listen = self._settings.roles.peer_listen
+        reached = {leader_doors.ADDRESS: listen} if listen else {}
+        return {**reached, "loops": [loop.as_json() for loop in self._driver.status()]} if self._driver else reached
+
+    def stuck(self) -> list[str]:
+        """Loops that are long overdue: the leader's own; one that does not lead has none."""
+        return self._driver.stuck() if self._driver else []
 
     async def close(self) -> None:
         await self._runtime.close()

@@ -1,9 +1,11 @@
 """Builds a worker's director from the settings, and keeps it informed for as long as the worker lives."""
 
+import pathlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from urllib.parse import urlsplit
 
-from codehub import ids
+from codehub import ids, peers
 from codehub.activity.recorder import Recorder
 from codehub.auth.credentials import CHANNEL as PEOPLE_CHANNEL
 from codehub.auth.credentials import Credentials
@@ -11,6 +13,7 @@ from codehub.auth.revocations import Revocations
 from codehub.clock import Clock
 from codehub.db import Database, Listener
 from codehub.db.redis import open_redis
+from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
 from codehub.events.model import CHANNEL as EVENTS_CHANNEL
 from codehub.gate import hosts, lab_files, origins, passes
@@ -34,6 +37,17 @@ from codehub.workspaces.ttl_policy import TtlPolicies
 
 CONNECTIONS = 4
 LOOK_SECONDS = 5.0
+
+
+def api_address(settings: Settings, socket: pathlib.Path | None = None) -> Address:
+    """Where the API is: elsewhere, as the settings say, or on this machine, at that socket or in the data directory."""
+    urls = [urlsplit(url) for url in settings.roles.api_urls]
+    if socket or not urls:
+        return Address(path=str(socket or DataDir(settings.storage.data_dir).api_socket))
+    if not settings.auth.secret_key:
+        raise StartError("CODEHUB_API_URL: needs CODEHUB_SECRET_KEY, by which proxy and API know each other")
+    (host, port), *others = [(url.hostname or "", url.port or 0) for url in urls]
+    return Address(host=host, port=port, tls=peers.of(settings.auth.secret_key).client, others=tuple(others))
 
 
 def build_director(settings: Settings, clock: Clock, api: Address, activity: Activity | None = None) -> BuildDirector:

@@ -1,4 +1,4 @@
-"""Serves homes and backups as files to the API, on a Unix socket that only the API's account may use.
+"""Serves homes and backups as files to the API, at a door of the leader's (`coordinator.leader_doors`).
 
 The API has no right to read them; the coordinator has. Who may have which home is decided by the API before it asks.
 A request is one line of JSON, the answer one line of JSON and then frames: a length of four bytes and as many bytes; a
@@ -12,10 +12,8 @@ gives it up at once when its reader is slow, and lines up again. No slow or stal
 import asyncio
 import contextlib
 import json
-import os
-import pathlib
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +23,9 @@ from codehub.archives.objects import ObjectStore
 from codehub.clock import Clock
 from codehub.errors import CodeHubError, NotFoundError, UnavailableError
 from codehub.runtimes.base import Runtime
-from codehub.system.privileges import Account
 
 log = logs.get()
 REQUEST_SECONDS = 10.0
-LONGEST_REQUEST = 4096
 FORMS = ("tar.gz", "tar.zst")
 TURN_SECONDS = 2.0
 PATIENCE_SECONDS = 0.5  # with a reader, while holding a place
@@ -82,7 +78,6 @@ class Downloads:
         self._room = asyncio.Semaphore(at_once * OPEN_PER_PLACE)
         self._wanting_room = 0
         self._of_person: Counter[str] = Counter()
-        self._under_way: set[asyncio.Task[None]] = set()
 
     async def pieces(self, order: Order) -> AsyncGenerator[bytes, None]:
         gzip = order.form == "tar.gz"
@@ -101,32 +96,8 @@ class Downloads:
             async for chunk in chunks:
                 yield chunk
 
-    @contextlib.asynccontextmanager
-    async def serving(self, socket: pathlib.Path, account: Account | None) -> AsyncIterator[None]:
-        """The leader listens; a former leader's socket is replaced."""
-        await asyncio.to_thread(_make_folder, socket.parent, account)
-        server = await asyncio.start_unix_server(self._serve, socket, limit=LONGEST_REQUEST)
-        await asyncio.to_thread(_give, socket, account)
-        try:
-            yield
-        finally:
-            server.close()
-            for task in self._under_way:
-                task.cancel()
-            await asyncio.gather(*self._under_way, return_exceptions=True)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until the work is done or the other side has gone, whichever comes first."""
-        working = asyncio.create_task(self._answer(reader, writer), name="download")
-        self._under_way.add(working)
-        try:
-            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
-                await working
-        finally:
-            self._under_way.discard(working)
-            writer.close()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 order = Order.parse(await reader.readline())
@@ -231,15 +202,3 @@ def _frame(writer: asyncio.StreamWriter, piece: bytes) -> None:
 
 def _line(**values: object) -> bytes:
     return json.dumps(values).encode() + b"\n"
-
-
-def _make_folder(folder: pathlib.Path, account: Account | None) -> None:
-    if not folder.is_dir():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _give(folder, account, mode=0o700)
-
-
-def _give(path: pathlib.Path, account: Account | None, mode: int = 0o600) -> None:
-    path.chmod(mode)
-    if account:
-        os.chown(path, account.uid, account.gid)

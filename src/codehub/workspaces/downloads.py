@@ -6,7 +6,6 @@ home and however slow the line.
 
 import asyncio
 import json
-import pathlib
 import re
 import unicodedata
 from collections.abc import AsyncIterator
@@ -14,6 +13,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from codehub.coordinator.leader_doors import DOWNLOADS, Doors
 from codehub.errors import CodeHubError, UnavailableError
 from codehub.workspaces.model import Workspace
 
@@ -40,16 +40,12 @@ class Download:
         self._writer = writer
 
     @classmethod
-    async def begin(cls, socket: pathlib.Path, **order: Any) -> "Download":
+    async def begin(cls, doors: Doors, **order: Any) -> "Download":
         """Returns when the first piece is on its way; whatever can be refused has been refused by then.
 
         `order`: as `download_server.Order` has it.
         """
-        try:
-            reader, writer = await asyncio.open_unix_connection(str(socket), limit=BUFFER)
-        except OSError as e:
-            raise UnavailableError("no coordinator answers on this machine: try again in a moment") from e
-        made = cls(reader, writer)
+        made = cls(*await doors.open(DOWNLOADS, buffer=BUFFER))
         try:
             await made._ask(order)
         except BaseException:

@@ -10,7 +10,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from codehub.clock import Clock
-from codehub.embedded.datadir import DataDir
+from codehub.coordinator.leader_doors import Doors
 from codehub.http import fields, paging, provide
 from codehub.http.access import may, spend_change
 from codehub.http.lasting import Lasting, OpenStreams
@@ -140,9 +140,13 @@ async def download_workspace(
     }
     if request.state.head:
         return Response(headers=headers, media_type=downloads.MEDIA_TYPES[format])
-    socket = DataDir(settings.storage.data_dir).downloads_socket
     at_most = policy_rules.allowance(caller, settings.archives.max_downloads_per_user)
     begun = await downloads.Download.begin(
-        socket, workspace_id=id, archive_key=source, form=format, person=caller.name, at_most=at_most
+        provide.get(request, Doors),
+        workspace_id=id,
+        archive_key=source,
+        form=format,
+        person=caller.name,
+        at_most=at_most,
     )
     return StreamedDownload(provide.get(request, OpenStreams), caller, begun, downloads.MEDIA_TYPES[format], headers)
