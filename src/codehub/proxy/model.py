@@ -1,4 +1,5 @@
 import inspect
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,6 +18,7 @@ class Address(NamedTuple):
     path: str = ""
     host: str = ""
     port: int = 0
+    tls: ssl.SSLContext | None = None  # of that port
 
 
 class Field(NamedTuple):

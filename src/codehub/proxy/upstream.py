@@ -109,7 +109,7 @@ class Pool:
                 opened = await connect.to_socket(address.path)
                 _, up = await loop.create_unix_connection(self._new, sock=opened)
             else:
-                _, up = await loop.create_connection(self._new, address.host, address.port)
+                _, up = await loop.create_connection(self._new, address.host, address.port, ssl=address.tls)
         return up
 
     def _new(self) -> "Upstream":

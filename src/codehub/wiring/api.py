@@ -29,6 +29,7 @@ from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
 from codehub.retention.preview import Previews
 from codehub.runtimes import choice
+from codehub.runtimes.base import Address
 from codehub.schedules.service import Schedules
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice_results import PracticeResults
@@ -37,7 +38,7 @@ from codehub.settings import Settings, sources
 from codehub.templates.loader import Templates
 from codehub.web.services import Services
 from codehub.wiring import learning, people, waiting_room
-from codehub.workspaces import changes
+from codehub.workspaces import changes, routing
 from codehub.workspaces.bulk import BulkActions
 from codehub.workspaces.finding import AllWorkspaces
 from codehub.workspaces.repositories import Repositories
@@ -88,7 +89,7 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
             **_for_admins(settings, database, clock, ttl_policies, templates),
             repositories=Repositories(database, clock),
             templates=templates,
-            runtime=choice.open_logs(storage.data_dir, settings.runtime, clock),
+            runtime=choice.open_logs(storage.data_dir, settings.runtime, clock, _where(database), key),
             workspaces=workspaces,
             hub=hub,
             origins=where,
@@ -111,6 +112,17 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         for opened in (school.openid, waiting.line, client):
             await opened.aclose()
         await database.close()
+
+
+def _where(database: Database) -> choice.Where:
+    """Where a workspace listens, as its row says."""
+
+    async def where(workspace_id: str) -> Address | None:
+        async with database.connection() as c:
+            found = await routing.of(c, [workspace_id])
+        return Address(**found[0].address) if found and found[0].address else None
+
+    return where
 
 
 def _for_admins(
