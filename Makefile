@@ -12,7 +12,7 @@ BASE ?= debian:bookworm-slim
 IMAGES ?= platform terminal jupyterlab
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench soak docker-test images screenshots model lock states policy schema architecture clean
+.PHONY: help serve test check format bench soak docker-test cluster cluster-down cluster-test images screenshots model lock states policy schema architecture clean
 
 help: ## List what can be run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ serve: $(VENV)/installed ## Run the platform on this machine; prints a login lin
 	@$(BIN)/codehub serve
 
 test: $(VENV)/installed-dev ## Run the tests, in parallel, on real servers
-	$(BIN)/python -m pytest -n auto --dist loadscope -m "not soak and not docker" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadscope -m "not soak and not docker and not cluster" $(ARGS)
 
 check: $(VENV)/installed-dev ## Linters, formatting, types, import directions
 	$(BIN)/ruff check .
@@ -41,6 +41,15 @@ soak: $(VENV)/installed-dev ## Run the long campaigns (crashes, fifty times)
 
 docker-test: $(VENV)/installed-dev ## Run what needs a Docker engine, on one of its own (root; docker.io and debootstrap)
 	$(BIN)/python -m pytest -m docker --durations=10 $(ARGS)
+
+cluster: $(VENV)/installed-dev ## Start a real Kubernetes cluster of three nodes on this machine (root, Debian, Go; docs/cluster.md)
+	@$(BIN)/python -m cluster up
+
+cluster-down: $(VENV)/installed-dev ## End it and remove all that is left of it
+	@$(BIN)/python -m cluster down
+
+cluster-test: $(VENV)/installed-dev ## Run what needs that cluster; starts it, and leaves it running
+	$(BIN)/python -m pytest -m cluster --durations=10 $(ARGS)
 
 images: ## Build the images for Docker and Kubernetes: platform, terminal, jupyterlab (BASE=…, IMAGES=…)
 	@for image in $(IMAGES); do \
