@@ -146,5 +146,8 @@ async def described(runtime: KubernetesRuntime, workspace_id: str) -> str:
     """For a test that fails: what the cluster knows of the pod, and what its containers say."""
     name = runtime.names.of(workspace_id)
     pod: dict[str, Any] = await runtime.api.call("GET", objects("pods", name), missing=True) or {}
-    said = [json.dumps(pod.get("status", {}).get(key)) for key in ("conditions", "initContainerStatuses", "containerStatuses")]
+    said = [
+        json.dumps(pod.get("status", {}).get(key))
+        for key in ("conditions", "initContainerStatuses", "containerStatuses")
+    ]
     return "\n".join(said)

@@ -19,7 +19,17 @@ from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureErr
 from codehub.runtimes.process import ProcessRuntime
 from codehub.templates.model import ContainerSpec, ProcessSpec, ResourceLimits, Template
 from tests.contracts import workloads
-from tests.contracts.harness import answering, doors_of, ended, log_files, log_has, open_any, processes_of, running, until
+from tests.contracts.harness import (
+    answering,
+    doors_of,
+    ended,
+    log_files,
+    log_has,
+    open_any,
+    processes_of,
+    running,
+    until,
+)
 from tests.contracts.workloads import python, server, workload
 
 STARTER = """

@@ -169,7 +169,9 @@ def test_one_that_the_cluster_cannot_reach_still_runs_and_it_is_said_what_is_awa
 
 
 def claim(home: Home) -> dict[str, Any]:
-    return {"metadata": {"name": home.name, "annotations": {names.GENERATION: home.generation, names.UID: str(home.uid)}}}
+    return {
+        "metadata": {"name": home.name, "annotations": {names.GENERATION: home.generation, names.UID: str(home.uid)}}
+    }
 
 
 def entry(**kinds: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pathlib
 import shutil
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
 import pytest
 
@@ -32,7 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def started(program: pathlib.Path, folder: pathlib.Path, *words: str):  # type: ignore[no-untyped-def]
+def started(program: pathlib.Path, folder: pathlib.Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     bounds = ["1000000", "0", "0", "0"]
     command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", str(program), str(folder), *bounds, *words]
     process = subprocess.Popen(command, env={"HOME": str(folder), "PATH": "/usr/bin:/bin"})
@@ -44,13 +44,15 @@ def started(program: pathlib.Path, folder: pathlib.Path, *words: str):  # type: 
 
 
 async def run(init: Init, *words: str, contained: bool, seconds: float = 20, given: bytes = b"") -> ExecResult:
-    async def pieces():  # type: ignore[no-untyped-def]
+    async def pieces() -> AsyncGenerator[bytes, None]:
         yield given
 
     return await init.run(Command(words, {"HOME": "/"}, "/", seconds, 1000, contained), pieces())
 
 
-async def test_commands_run_and_nothing_of_a_contained_one_is_left(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+async def test_commands_run_and_nothing_of_a_contained_one_is_left(
+    program: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     with started(program, tmp_path):
         init = Init(str(tmp_path))
         said = await run(init, "sh", "-c", "cat; pwd; exit 4", contained=True, given=b"given\n")
