@@ -173,11 +173,10 @@ def _inside(
 ) -> Object:
     """A container of the template's image, below `init`: the IDE's, or the one for contained commands."""
     spec, allowed = spec_of(workload), start.allowed
-    environment = {
-        **basic_environment(workload.workspace_id, user_name(workload.owner)),
-        **{key: expand(value, _values(workload, spec)) for key, value in spec.env.items()},
-        **workload.environment,
-    }
+    environment = basic_environment(workload.workspace_id, user_name(workload.owner))
+    if command:  # what else there is, is the IDE's alone
+        environment |= {key: expand(value, _values(workload, spec)) for key, value in spec.env.items()}
+        environment |= workload.environment
     bounds = [config.log_max_bytes, allowed.processes, allowed.open_files, allowed.disk_mb * MIB]
     return {
         "name": name,

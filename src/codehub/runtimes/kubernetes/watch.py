@@ -109,6 +109,8 @@ class Table:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+            self._version = None  # who looks again later, lists anew
+            self._listed.clear()
 
     # --- hearing
 
