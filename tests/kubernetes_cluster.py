@@ -28,7 +28,7 @@ KIND = "kubernetes"
 KUBECONFIG = "CODEHUB_TEST_KUBECONFIG"  # in the environment of processes that tests start
 NAMESPACE = "codehub-contract"
 IMAGES = ("codehub/platform", "codehub/terminal")
-SECRET = "a key of the tests' own, long enough"
+SECRET = "a key of the tests that is long enough"
 INSTALLATION = "installation"  # a file in a test's data directory: another process finds the same workspaces
 KINDS = ("pods", "persistentvolumeclaims", "configmaps", "secrets")
 
