@@ -29,6 +29,7 @@ IDE_PORT, ASK_PORT = 7443, 7444
 PAIR = pathlib.Path("/run/door")  # certificate and key of this start
 BACKLOG = 512
 HELLO_SECONDS = 20.0
+LAST_SECONDS = 5.0  # after the IDE's end
 ALONE_SECONDS = 60.0  # that a pod with nothing but a home waits for the coordinator that made it
 PIECE = 1 << 16
 Answer = Callable[[int, bytes], Awaitable[None]]
@@ -50,7 +51,8 @@ class Door:
         self._order = order
         self._ide, self._commands = Init(order.ide), Init(order.commands)
         self._used = asyncio.Event()
-        self._open = 0
+        self._ide_ended = asyncio.Event()
+        self._answering: set[asyncio.Task[None]] = set()
         self.done = asyncio.Event()
 
     # --- the IDE
@@ -71,6 +73,9 @@ class Door:
             with contextlib.suppress(OSError):
                 await self._ide.ended()
                 break
+        self._ide_ended.set()
+        if self._answering:  # who asked how it goes is told
+            await asyncio.wait(set(self._answering), timeout=LAST_SECONDS)
         with contextlib.suppress(OSError):
             await self._commands.tell(KILL)
         self.done.set()
@@ -83,14 +88,16 @@ class Door:
                 async with asyncio.timeout(ALONE_SECONDS):
                     await self._used.wait()
             except TimeoutError:
-                if not self._open:
+                if not self._answering:
                     self.done.set()
                     return
 
     # --- requests
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        task = asyncio.current_task()
+        assert task  # noqa: S101 (we are in one)
+        self._answering.add(task)
         try:
             async with asyncio.timeout(HELLO_SECONDS):
                 request: Request = json.loads(await read_piece(reader))
@@ -98,7 +105,7 @@ class Door:
         except (OSError, EOFError, ValueError, KeyError, TimeoutError):
             pass  # the client has gone, or makes no sense
         finally:
-            self._open -= 1
+            self._answering.discard(task)
             self._used.set()
             writer.close()
 
@@ -147,9 +154,26 @@ class Door:
         if not request["follow"]:
             await say(STDOUT, logs.tail(folder, tail))
             return {}
-        async for content in logs.follow(folder, SystemClock(), tail):
+        async for content in self._followed(folder, tail):
             await say(STDOUT, content)
         return {}
+
+    async def _followed(self, folder: pathlib.Path, tail: int) -> AsyncGenerator[bytes, None]:
+        """To the IDE's last word."""
+        ended = asyncio.create_task(self._ide_ended.wait())
+        following = logs.follow(folder, SystemClock(), tail)
+        try:
+            while True:
+                piece = asyncio.ensure_future(anext(following))
+                await asyncio.wait({piece, ended}, return_when=asyncio.FIRST_COMPLETED)
+                if not piece.done():
+                    await asyncio.wait({piece}, timeout=LAST_SECONDS / 5)
+                if not piece.done():
+                    piece.cancel()
+                    return
+                yield piece.result()
+        finally:
+            ended.cancel()
 
     async def job(self, request: Request, given: "_Given", say: Answer) -> dict[str, Any]:
         order = {**request["order"], "volume": self._order.volume}
