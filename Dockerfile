@@ -16,9 +16,16 @@ COPY pyproject.toml README.md LICENSE /opt/src/
 COPY src /opt/src/src
 RUN pip --disable-pip-version-check --no-cache-dir install --no-deps --no-build-isolation /opt/src && rm -r /opt/src
 
+# The first process of workspaces' containers on Kubernetes: copied into pods whose images need have nothing of ours.
+FROM ${BASE} AS init
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+COPY src/codehub/runtimes/containers/init.c /
+RUN gcc -static -Os -Wall -Wextra -Werror -o /codehub-init /init.c && strip /codehub-init
+
 # The platform itself: its roles, the relay beside each workspace, and what packs and unpacks homes.
 FROM base AS platform
 LABEL org.opencontainers.image.title="CodeHub"
+COPY --from=init /codehub-init /opt/codehub/libexec/codehub-init
 USER 65532:65532
 ENTRYPOINT ["codehub"]
 

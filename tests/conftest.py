@@ -24,7 +24,7 @@ from codehub.settings import LogConfig, Settings
 from codehub.startup import allow_many_connections
 from codehub.web.services import Services
 from codehub.wiring.api import open_services
-from tests import databases
+from tests import databases, kubernetes_cluster
 from tests import docker_engine as docker_engine_
 from tests.archives import s3
 from tests.places import a_place
@@ -126,6 +126,12 @@ def docker_engine() -> Iterator[str]:
     """The socket of an engine of the tests' own (`make docker-test`)."""
     with docker_engine_.running() as socket:
         yield socket
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> str:
+    """The kubeconfig of the cluster, started if it does not run, with our images on its nodes (`make cluster-test`)."""
+    return kubernetes_cluster.prepared()
 
 
 @pytest.fixture(scope="session")

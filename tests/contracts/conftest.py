@@ -7,16 +7,19 @@ import pytest
 
 from codehub.runtimes.base import Runtime
 from codehub.runtimes.process import ProcessRuntime
-from tests.contracts.harness import DOCKER, KINDS, fresh_any, fresh_runtime
+from tests.contracts.harness import DOCKER, KINDS, KUBERNETES, fresh_any, fresh_runtime
 
 # What a machine would choose; the other one in `make soak`. (How well they keep workspaces apart is tested of both.)
 PROCESSES = [KINDS[-1], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[:-1])]
+ENGINES = [pytest.param(DOCKER, marks=pytest.mark.docker), pytest.param(KUBERNETES, marks=pytest.mark.cluster)]
 
 
-@pytest.fixture(params=[*PROCESSES, pytest.param(DOCKER, marks=pytest.mark.docker)])
+@pytest.fixture(params=[*PROCESSES, *ENGINES])
 def kind(request: pytest.FixtureRequest) -> str:
     if request.param == DOCKER:
         request.getfixturevalue("docker_engine")
+    if request.param == KUBERNETES:
+        request.getfixturevalue("kubernetes")
     return str(request.param)
 
 

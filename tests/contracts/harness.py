@@ -17,11 +17,13 @@ from codehub.clock import SystemClock
 from codehub.runtimes.base import Cold, Container, Runtime, Source, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.process import ProcessRuntime
+from codehub.system.doors import Doors
 from codehub.system.privileges import service_account
 from codehub.templates.model import Template
-from tests import docker_engine
+from tests import docker_engine, kubernetes_cluster
 from tests.archives import trees
 from tests.docker_engine import DockerRuntime
+from tests.kubernetes_cluster import KubernetesRuntime
 from tests.places import a_place
 
 T = TypeVar("T")
@@ -29,6 +31,8 @@ T = TypeVar("T")
 WARM = "warm"
 KINDS = ["namespaces", WARM, *(["bubblewrap"] if shutil.which("bwrap") else [])]
 DOCKER = docker_engine.KIND  # with a marker of its own: `make docker-test`
+KUBERNETES = kubernetes_cluster.KIND  # the same: `make cluster-test`
+ENGINES = {DOCKER: docker_engine, KUBERNETES: kubernetes_cluster}
 SANDBOXES = [kind for kind in KINDS if kind != WARM]
 
 
@@ -51,7 +55,9 @@ class WarmRuntime(ProcessRuntime):
 
 
 def open_any(data_dir: pathlib.Path, kind: str) -> Runtime:
-    return docker_engine.open_runtime(data_dir) if kind == DOCKER else open_runtime(data_dir, kind)
+    if kind in ENGINES:
+        return ENGINES[kind].open_runtime(data_dir)  # type: ignore[attr-defined,no-any-return]
+    return open_runtime(data_dir, kind)
 
 
 def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> ProcessRuntime:
@@ -65,8 +71,8 @@ def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> Proces
 
 @contextlib.asynccontextmanager
 async def fresh_any(kind: str) -> AsyncIterator[tuple[Runtime, pathlib.Path]]:
-    """Processes or containers."""
-    opened = docker_engine.fresh_runtime() if kind == DOCKER else fresh_runtime(kind)
+    """Processes, containers or pods."""
+    opened = ENGINES[kind].fresh_runtime() if kind in ENGINES else fresh_runtime(kind)  # type: ignore[attr-defined]
     async with opened as (runtime, data_dir):
         yield runtime, data_dir
 
@@ -113,6 +119,8 @@ async def home(runtime: Runtime, workspace_id: str = "w1") -> pathlib.Path:
     """Its files, in place or parked, as root of this machine sees them."""
     if isinstance(runtime, DockerRuntime):
         return await docker_engine.home(runtime, workspace_id)
+    if isinstance(runtime, KubernetesRuntime):
+        return await kubernetes_cluster.home(runtime, workspace_id)
     assert isinstance(runtime, ProcessRuntime)
     paths = runtime._layout.of(workspace_id)
     return paths.home if paths.volume.exists() else paths.parked / "home"
@@ -121,12 +129,16 @@ async def home(runtime: Runtime, workspace_id: str = "w1") -> pathlib.Path:
 async def log_files(runtime: Runtime, folder: pathlib.Path, workspace_id: str = "w1") -> list[pathlib.Path]:
     if isinstance(runtime, DockerRuntime):
         return await docker_engine.log_files(runtime, workspace_id)
+    if isinstance(runtime, KubernetesRuntime):
+        return await kubernetes_cluster.log_files(runtime, workspace_id)
     return list(folder.glob(f"workspaces/homes/{workspace_id}/log/*"))
 
 
 async def left(runtime: Runtime, folder: pathlib.Path, workspace_id: str = "w1") -> list[str]:
     """Whatever has its name, on disk and on an engine."""
     on_disk = [str(path) for path in folder.rglob("*") if workspace_id in path.name]
+    if isinstance(runtime, KubernetesRuntime):
+        return [*on_disk, *await kubernetes_cluster.left(runtime)]
     return [*on_disk, *(await docker_engine.left(runtime) if isinstance(runtime, DockerRuntime) else [])]
 
 
@@ -147,10 +159,22 @@ async def answering(runtime: Runtime, workspace_id: str) -> Container:
     except TimeoutError:
         log = b"".join([piece async for piece in runtime.logs(workspace_id)])
         seen = await runtime.container(workspace_id), await runtime.last_exit(workspace_id)
-        more = await docker_engine.described(runtime, workspace_id) if isinstance(runtime, DockerRuntime) else ""
+        more = await described(runtime, workspace_id)
         raise AssertionError(f"{workspace_id} does not answer: {seen}, {log[-2000:]!r} {more}") from None
     assert found
     return found
+
+
+async def described(runtime: Runtime, workspace_id: str) -> str:
+    """What an engine knows of it."""
+    if isinstance(runtime, KubernetesRuntime):
+        return await kubernetes_cluster.described(runtime, workspace_id)
+    return await docker_engine.described(runtime, workspace_id) if isinstance(runtime, DockerRuntime) else ""
+
+
+def doors_of(runtime: Runtime) -> Doors | None:
+    """The keys of its relays, where it has any."""
+    return runtime.lifecycle._asking.doors if isinstance(runtime, KubernetesRuntime) else None
 
 
 async def ended(runtime: Runtime, workspace_id: str) -> None:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from codehub.runtimes.base import Runtime
 from codehub.runtimes.docker.engine import Engine
 from codehub.runtimes.docker.runtime import DockerRuntime
 from codehub.templates.model import StarterFile
@@ -24,11 +25,11 @@ from tests.contracts.workloads import server, workload
 STARTER = (StarterFile("a/note", b"from the start"),)
 
 
-async def place(runtime: DockerRuntime) -> None:
+async def place(runtime: Runtime) -> None:
     await runtime.unpack("w1", "g1", archive_of({"note": "kept"}), source())
 
 
-VERBS: dict[str, Callable[[DockerRuntime], Awaitable[object]]] = {
+VERBS: dict[str, Callable[[Runtime], Awaitable[object]]] = {
     "create": lambda runtime: runtime.create_volume("w1", "g1", STARTER),
     "place": place,
     "park": lambda runtime: runtime.park_volume("w1", "g1"),
@@ -59,13 +60,13 @@ class Counted(Engine):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main() -> None:
+def serve(carry_out: Callable[..., None]) -> None:
     for request in sys.stdin:
         hear, tell = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(hear)
-            _carry_out(tell, *request.split())
+            carry_out(tell, *request.split())
             os._exit(0)
         os.close(tell)
         with os.fdopen(hear) as answer:
@@ -90,4 +91,4 @@ async def _run(verb: str, runtime: DockerRuntime) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(_carry_out)

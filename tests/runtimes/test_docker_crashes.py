@@ -39,10 +39,10 @@ class Runner:
     _process: asyncio.subprocess.Process
 
     @classmethod
-    async def open(cls) -> "Runner":
+    async def open(cls, points: str = "tests.runtimes.docker_crash_points") -> "Runner":
         runner = cls()
         runner._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.runtimes.docker_crash_points"),
+            *(sys.executable, "-m", points),
             cwd=ROOT,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

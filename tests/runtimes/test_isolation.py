@@ -393,7 +393,7 @@ async def test_a_link_in_the_sockets_place_is_not_followed(short_lived: Neighbou
     assert short_lived.alice.address.socket
     assert pathlib.Path(short_lived.alice.address.socket).is_socket()  # so a careless proxy would get through
     with pytest.raises(OSError, match=r"not a socket|symbolic"):
-        await connect.connect(short_lived.alice.address)
+        await connect.opened(short_lived.alice.address)
 
 
 async def test_only_the_proxys_account_gets_to_a_socket(neighbours: Neighbours) -> None:

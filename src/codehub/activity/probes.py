@@ -7,7 +7,7 @@ nothing it says is read further than needed; one that does not answer is not kep
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,6 +19,9 @@ from codehub.templates.model import ActivityProfile
 from codehub.workspaces.idle_store import Idle
 from codehub.workspaces.model import Work
 
+if TYPE_CHECKING:
+    from codehub.system.doors import Doors
+
 AT_ONCE = 32
 AT_MOST = 500  # asked in one tick; the others stay awake until the next
 SECONDS = 3.0
@@ -28,10 +31,13 @@ CpuSeconds = Callable[[str], Awaitable[float | None]]
 
 
 class Probes:
-    def __init__(self, templates: Templates, clock: Clock, cpu_seconds: CpuSeconds) -> None:
+    def __init__(
+        self, templates: Templates, clock: Clock, cpu_seconds: CpuSeconds, doors: "Doors | None" = None
+    ) -> None:
         self._templates = templates
         self._clock = clock
         self._cpu_seconds = cpu_seconds
+        self._doors = doors
 
     async def busy(self, found: Sequence[Idle]) -> tuple[dict[str, Work], set[str]]:
         """Which of these are at work, and at what; and which could not be asked in this round."""
@@ -63,10 +69,10 @@ class Probes:
 
     async def _jupyter_work(self, address: Address, prefix: str, idle_since: datetime) -> Work | None:
         """A kernel that is busy; or a terminal that printed while no client was connected to it."""
-        kernels = await _get(address, f"{prefix}/api/kernels")
+        kernels = await _get(address, f"{prefix}/api/kernels", self._doors)
         if any(_field(kernel, "execution_state") == "busy" for kernel in kernels):
             return Work.KERNEL
-        terminals = await _get(address, f"{prefix}/api/terminals")
+        terminals = await _get(address, f"{prefix}/api/terminals", self._doors)
         printed = any(_later(_field(terminal, "last_activity"), idle_since) for terminal in terminals)
         return Work.TERMINAL if printed else None
 
@@ -89,11 +95,11 @@ def _later(text: Any, than: datetime) -> bool:
         return False
 
 
-async def _get(address: Address, path: str) -> list[Any]:
+async def _get(address: Address, path: str, doors: "Doors | None") -> list[Any]:
     """A list in JSON; empty when there is no answer, or none that makes sense."""
     try:
         async with asyncio.timeout(SECONDS):
-            reader, writer = await asyncio.open_connection(sock=await connect.connect(address), limit=LONGEST_ANSWER)
+            reader, writer = await connect.opened(address, doors, LONGEST_ANSWER)
             try:
                 writer.write(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode("latin-1"))
                 head = await reader.readuntil(b"\r\n\r\n")

@@ -99,7 +99,11 @@ def restore(
 def _files(settings: Settings) -> Files:
     storage = settings.storage
     runtime = choice.open_runtime(
-        storage.data_dir, settings.runtime, service_account(settings.server.user), SystemClock()
+        storage.data_dir,
+        settings.runtime,
+        service_account(settings.server.user),
+        SystemClock(),
+        secret_keys=settings.auth.secret_key,
     )
     return Files(runtime, open_store(storage.object_store_url))
 

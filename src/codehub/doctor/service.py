@@ -27,7 +27,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
         "redis": lambda: servers.redis_server(settings),
         "background work": lambda: background.check(settings),
         "object store": lambda: store.check(settings.storage),
-        **(_of_docker(settings) if settings.runtime.runtime == "docker" else _of_processes(settings)),
+        **OF_RUNTIME[settings.runtime.runtime](settings),
     }
     return list(await asyncio.gather(*(_bounded(name, check) for name, check in checks.items())))
 
@@ -56,6 +56,21 @@ def _of_docker(settings: config.Settings) -> dict[str, Callable[[], Awaitable[Fi
         "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
         "shares": lambda: in_thread(lambda: workspaces.shares(settings)),
     }
+
+
+def _of_kubernetes(settings: config.Settings) -> dict[str, Callable[[], Awaitable[Finding]]]:
+    from codehub.doctor import kubernetes  # noqa: PLC0415 (only where it is chosen)
+
+    return {
+        "cluster": lambda: kubernetes.cluster(settings),
+        "rights": lambda: kubernetes.rights(settings),
+        "network": lambda: kubernetes.network(settings),
+        "templates": lambda: in_thread(lambda: workspaces.templates(settings)),
+        "pods of templates": lambda: kubernetes.templates(settings),
+    }
+
+
+OF_RUNTIME = {"process": _of_processes, "docker": _of_docker, "kubernetes": _of_kubernetes}
 
 
 async def _bounded(name: str, check: Callable[[], Awaitable[Finding]]) -> Finding:

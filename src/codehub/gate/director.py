@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from starlette.datastructures import Headers
 
@@ -42,6 +42,9 @@ from codehub.templates.model import ActivityProfile, WakeOn
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.routing import Entry
 from codehub.workspaces.ttl_policy import TtlPolicies
+
+if TYPE_CHECKING:
+    from codehub.system.doors import Doors
 
 WORKSPACE = re.compile(rb"/w/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=[/?]|\Z)")
 OURS = (b"/_codehub/", b"/static/", b"/favicon.ico")  # the platform's, on workspaces' origins
@@ -120,6 +123,7 @@ class WorkspaceDirector:
         open_routes: Callable[[Callable[[Route, Entry], None]], Routes],
         handlers: Mapping[bytes, Handler] | None = None,
         shared_files: LabFiles | None = None,
+        doors: "Doors | None" = None,  # the keys, where workspaces are on other machines
     ) -> None:
         self._engine = engine
         self._api = Forward(api, queue=FairQueue(), reserve=RESERVE)
@@ -142,6 +146,7 @@ class WorkspaceDirector:
         self._activity = activity
         self._handlers = handlers or {}
         self._lab_files = shared_files
+        self._doors = doors
         self.routes = open_routes(self._on_change)
         self._read_again = lru_cache(maxsize=512)(self._read_request)
         self._logins: dict[bytes, Login] = {}
@@ -342,7 +347,7 @@ class WorkspaceDirector:
         assert entry.address is not None  # noqa: S101 (it answers)
         watched = route.watched or self._watch(route)
         forward = Forward(
-            Address(entry.address["socket"] or "", entry.address["host"] or "", entry.address["port"] or 0),
+            self._where(entry.address),
             f"{entry.id}/{login.key}",
             strip_prefix=f"/w/{entry.id}".encode() if template and template.strip_prefix else b"",
             hygiene=HYGIENE,
@@ -352,6 +357,11 @@ class WorkspaceDirector:
         forwards = route.forwards[login.key] = Forwards(forward)
         self._inside[login.key] = max(login, self._inside.get(login.key, login), key=lambda one: one.expires)
         return forwards
+
+    def _where(self, address: Mapping[str, Any]) -> Address:
+        key = address.get("key")
+        tls = self._doors.client(key) if key and self._doors else None
+        return Address(address["socket"] or "", address["host"] or "", address["port"] or 0, tls)
 
     def _with_lab_files(self, route: Route, forward: Forward, head: RequestHead) -> Forward:
         """JupyterLab is told, with each page, where its static files lie for all."""

@@ -30,7 +30,8 @@ class LingeringClose(asyncio.Protocol):
         engine.watched.add(self)
         engine.crowd.enter(self)
         transport.set_protocol(self)
-        transport.write_eof()
+        if transport.can_write_eof():
+            transport.write_eof()
         transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:

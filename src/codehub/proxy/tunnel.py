@@ -93,7 +93,7 @@ class Tunnel:
 
     def eof(self, other: asyncio.Transport) -> bool:
         """One side sends nothing any more; the other may still, if it does not take too long."""
-        if self.half_closed:
+        if self.half_closed or not other.can_write_eof():  # which TLS cannot
             self.end()
             return False
         self.half_closed = True

@@ -61,7 +61,11 @@ async def _finder(settings: Settings, urls: Urls) -> AsyncIterator[Finder]:
     database = await Database.open(urls.database, size=3, session=SESSION_SETTINGS)
     try:
         runtime = choice.open_runtime(
-            storage.data_dir, settings.runtime, service_account(settings.server.user), SystemClock()
+            storage.data_dir,
+            settings.runtime,
+            service_account(settings.server.user),
+            SystemClock(),
+            secret_keys=settings.auth.secret_key,
         )
         objects = open_store(storage.object_store_url)
         yield Finder(database, runtime, objects, settings.archives)

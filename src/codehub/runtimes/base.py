@@ -25,6 +25,7 @@ class Address:
     socket: str | None = None
     host: str | None = None
     port: int | None = None
+    key: str | None = None  # the name of the door (`system.doors`), where it is one
 
 
 @dataclass(frozen=True)

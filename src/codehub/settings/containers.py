@@ -14,8 +14,9 @@ class ContainerConfig:
     runtime: str = setting(
         "CODEHUB_RUNTIME",
         "process",
-        "What runs workspaces: process (on this machine), docker (containers of this machine's Docker engine).",
-        check=one_of("process", "docker"),
+        "What runs workspaces: process (on this machine), docker (containers of this machine's Docker engine), "
+        "kubernetes (pods of a cluster).",
+        check=one_of("process", "docker", "kubernetes"),
     )
     docker_socket: str = setting(
         "CODEHUB_DOCKER_SOCKET",

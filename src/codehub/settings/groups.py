@@ -20,6 +20,7 @@ from codehub.settings.fields import (
     setting,
     url_of,
 )
+from codehub.settings.kubernetes import KubernetesConfig
 from codehub.settings.openid import OpenIdConfig
 from codehub.settings.queue import QueueConfig
 from codehub.settings.roles import RolesConfig
@@ -169,7 +170,7 @@ class AuthConfig:
 
 
 @dataclass(frozen=True)
-class RuntimeConfig(ShareConfig, WarmStartConfig, ContainerConfig):
+class RuntimeConfig(ShareConfig, WarmStartConfig, ContainerConfig, KubernetesConfig):
     templates_dir: pathlib.Path | None = setting(
         "CODEHUB_TEMPLATES_DIR", None, "Folder with more templates (*.toml); one named like a built-in replaces it."
     )

@@ -31,8 +31,7 @@ from codehub.monitoring.service import Monitoring
 from codehub.rates import Rates
 from codehub.retention.preview import Previews
 from codehub.runtimes import choice
-from codehub.runtimes.base import Logs
-from codehub.runtimes.log_server import LogClient
+from codehub.runtimes.base import Address, Logs
 from codehub.schedules.service import Schedules
 from codehub.sessions.places import RunPlaces
 from codehub.sessions.practice_results import PracticeResults
@@ -41,7 +40,7 @@ from codehub.settings import Settings, sources
 from codehub.templates.loader import Templates
 from codehub.web.services import Services
 from codehub.wiring import learning, people, waiting_room
-from codehub.workspaces import changes
+from codehub.workspaces import changes, routing
 from codehub.workspaces.bulk import BulkActions
 from codehub.workspaces.finding import AllWorkspaces
 from codehub.workspaces.repositories import Repositories
@@ -119,6 +118,17 @@ async def open_services(settings: Settings, clock: Clock) -> AsyncIterator[Servi
         await database.close()
 
 
+def _where(database: Database) -> choice.Where:
+    """Where a workspace listens, as its row says."""
+
+    async def where(workspace_id: str) -> Address | None:
+        async with database.connection() as c:
+            found = await routing.of(c, [workspace_id])
+        return Address(**found[0].address) if found and found[0].address else None
+
+    return where
+
+
 def _for_admins(
     settings: Settings, database: Database, clock: Clock, ttl_policies: TtlPolicies, templates: Templates
 ) -> dict[str, Any]:
@@ -138,11 +148,9 @@ def _for_admins(
 
 def _doors(settings: Settings, database: Database, clock: Clock, key: str) -> tuple[Doors, Logs]:
     """Where the leader is asked for homes, and where logs come from."""
-    data_dir = settings.storage.data_dir
-    if settings.roles.apart:
-        doors = RemoteDoors(database, peers.of(key))
-        return doors, LogClient(doors)
-    return LocalDoors(DataDir(data_dir)), choice.open_logs(data_dir, settings.runtime, clock)
+    data_dir, apart = settings.storage.data_dir, settings.roles.apart
+    doors = RemoteDoors(database, peers.of(key)) if apart else LocalDoors(DataDir(data_dir))
+    return doors, choice.open_logs(data_dir, settings.runtime, clock, doors, _where(database), key)
 
 
 def _required(settings: Settings) -> tuple[str, str, str]:

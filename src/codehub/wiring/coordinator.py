@@ -56,6 +56,7 @@ from codehub.waiting_room.lab import Lab
 from codehub.waiting_room.line import Line
 from codehub.waiting_room.pump import Pump
 from codehub.waiting_room.tokens import Tokens
+from codehub.wiring import doors
 from codehub.workspaces import bulk, fetch_loop, swaps
 from codehub.workspaces.bulk import BulkLoop
 from codehub.workspaces.download_server import Downloads
@@ -82,7 +83,9 @@ class Coordinator:
         self._clock = clock
         storage = settings.storage
         self._account = account = service_account(settings.server.user)
-        self._runtime: Runtime = choice.open_runtime(storage.data_dir, settings.runtime, account, clock)
+        self._runtime: Runtime = choice.open_runtime(
+            storage.data_dir, settings.runtime, account, clock, secret_keys=settings.auth.secret_key
+        )
         self._objects: ObjectStore = open_store(storage.object_store_url)
         self._templates = Templates.load(settings.runtime.templates_dir, storage.data_dir, settings.runtime.runtime)
         self._ttl_policies = TtlPolicies(settings.ttl, settings.activity, self._templates)
@@ -159,7 +162,9 @@ class Coordinator:
             yield
 
     def _ttl(self, lease: Lease, reader: ActivityReader) -> TtlRunner:
-        probes = Probes(self._templates, self._clock, functools.partial(cpu_seconds, self._runtime))
+        probes = Probes(
+            self._templates, self._clock, functools.partial(cpu_seconds, self._runtime), doors.of(self._settings)
+        )
         return TtlRunner(lease, reader, self._clock, self._ttl_policies, probes.busy, self.wake)
 
     def _holds(self, lease: Lease) -> Holds:

@@ -32,6 +32,7 @@ from codehub.waiting_room import front_door
 from codehub.waiting_room.lab import Lab
 from codehub.waiting_room.line import Line
 from codehub.waiting_room.tokens import Tokens
+from codehub.wiring import doors
 from codehub.workspaces.service import Workspaces
 from codehub.workspaces.ttl_policy import TtlPolicies
 
@@ -91,6 +92,7 @@ def build_director(settings: Settings, clock: Clock, api: Address, activity: Act
             open_routes=lambda changed: Routes(database, clock, changed),
             handlers={front_door.PATH: front_door.Polls(line, Tokens(key), clock, settings.queue)},
             shared_files=lab_files.of_platform(where),
+            doors=doors.of(settings),
         )
         watcher = Recurring("revocations", director.close_revoked, clock, period=LOOK_SECONDS)
         listener.subscribe(PEOPLE_CHANNEL, credentials.forget)

@@ -20,34 +20,34 @@ from codehub.runtimes.shepherd.enter import read_exactly
 VOLUME = "/volume"  # where the home is mounted
 
 
-def pack(live: bool, gzip: bool) -> None:
+def pack(volume: str, live: bool, gzip: bool) -> None:
     _end_with_client()
-    worker.run("pack", {"source": VOLUME, "live": live, "gzip": gzip})
+    worker.run("pack", {"source": volume, "live": live, "gzip": gzip})
 
 
-def unpack(uid: int, quota_bytes: int, quota_inodes: int) -> None:
-    os.chown(VOLUME, uid, uid)
+def unpack(volume: str, uid: int, quota_bytes: int, quota_inodes: int) -> None:
+    os.chown(volume, uid, uid)
     owner = [uid, uid]
     child = os.fork()
     if child == 0:
-        arguments = {"into": VOLUME, "owner": owner, "quota_bytes": quota_bytes, "quota_inodes": quota_inodes}
+        arguments = {"into": volume, "owner": owner, "quota_bytes": quota_bytes, "quota_inodes": quota_inodes}
         worker.run("unpack", arguments)
     _, status = os.waitpid(child, 0)
-    pathlib.Path(VOLUME).chmod(0o700)  # whatever the home's own folder was archived with
+    pathlib.Path(volume).chmod(0o700)  # whatever the home's own folder was archived with
     os._exit(0 if status == 0 else 1)
 
 
-def give(uid: int) -> None:
+def give(volume: str, uid: int) -> None:
     """A home that is about to be started by another user, an image's own, becomes theirs."""
-    root = pathlib.Path(VOLUME)
+    root = pathlib.Path(volume)
     if root.stat().st_uid != uid:
         files.hand_over(root, uid, uid)
     _said({"code": 0})
 
 
-def make(uid: int) -> None:
+def make(volume: str, uid: int) -> None:
     """A new home, with the files that come on standard input."""
-    root = pathlib.Path(VOLUME)
+    root = pathlib.Path(volume)
     for path, size, executable in json.loads(read_exactly(int(read_exactly(10)))):
         files.write_new(root, path, read_exactly(size), 0o755 if executable else 0o644)
     files.give_tree(root, uid, uid)
@@ -56,12 +56,12 @@ def make(uid: int) -> None:
     _said({"code": 0})
 
 
-def put() -> None:
-    place.main(["1"])
+def put(_volume: str) -> None:
+    place.main(["1"])  # which is told the folder with the files
 
 
-def measure() -> None:
-    measuring.main([VOLUME])
+def measure(volume: str) -> None:
+    measuring.main([volume])
 
 
 JOBS: dict[str, Callable[..., None]] = {
@@ -89,7 +89,10 @@ def _end_with_client() -> None:
 
 def main(arguments: list[str]) -> None:
     order = json.loads(arguments[0])
-    JOBS[order["job"]](**order["arguments"])
+    volume = order.get("volume", VOLUME)
+    if order.get("fresh"):
+        pathlib.Path(volume).mkdir(mode=0o700, exist_ok=True)
+    JOBS[order["job"]](volume, **order["arguments"])
 
 
 if __name__ == "__main__":

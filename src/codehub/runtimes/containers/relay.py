@@ -26,7 +26,7 @@ async def serve(door: str, target: str) -> None:
 
     async def join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there, back = await asyncio.open_connection(sock=await _to(target))
+            there, back = await asyncio.open_connection(sock=await to_target(target))
         except OSError:  # not up yet: like a socket that nobody listens on
             writer.transport.abort()
             return
@@ -51,7 +51,7 @@ def _listening(door: str) -> socket.socket:
     return new
 
 
-async def _to(target: str) -> socket.socket:
+async def to_target(target: str) -> socket.socket:
     kind, _, where = target.partition(":")
     # The IDE's user owns the folder of its socket, and could put a link in its place, as one to this very door.
     return await (connect.to_socket(where) if kind == "unix" else connect.to_port("127.0.0.1", int(where)))

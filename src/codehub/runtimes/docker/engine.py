@@ -14,10 +14,9 @@ from urllib.parse import quote, urlencode
 import aiohttp
 
 from codehub.runtimes.base import RuntimeFailureError
+from codehub.runtimes.containers.framing import frames
 
 CALL_SECONDS = 120.0
-STDOUT, STDERR = 1, 2
-HEADER = 8
 LONGEST_HEAD = 65536
 BUFFER = 1 << 20
 
@@ -123,16 +122,6 @@ def _require_streams(head: bytes) -> None:
     status = int(head.split(None, 2)[1])
     if status not in {101, 200}:
         raise EngineError(status, head.split(b"\r\n", 1)[0].decode("latin-1"))
-
-
-async def frames(reader: asyncio.StreamReader | aiohttp.StreamReader) -> AsyncIterator[tuple[int, bytes]]:
-    """A container's two streams in one: descriptor, three zeros, length, content."""
-    while True:
-        try:
-            head = await reader.readexactly(HEADER)
-            yield head[0], await reader.readexactly(int.from_bytes(head[4:], "big"))
-        except asyncio.IncompleteReadError:
-            return
 
 
 async def _content(answer: aiohttp.ClientResponse) -> Any:

@@ -15,8 +15,9 @@ from codehub.archives import process as archives
 from codehub.archives.model import Progress
 from codehub.runtimes.base import HomeFullError, ImageNotFoundError, RuntimeFailureError
 from codehub.runtimes.containers import job
+from codehub.runtimes.containers.framing import STDOUT, frames
 from codehub.runtimes.docker import names
-from codehub.runtimes.docker.engine import STDOUT, Engine, EngineError, frames, path
+from codehub.runtimes.docker.engine import Engine, EngineError, path
 from codehub.runtimes.docker.names import Names
 
 JOB_SECONDS = 60.0

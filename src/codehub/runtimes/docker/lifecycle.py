@@ -25,12 +25,12 @@ from codehub.runtimes.base import (
     Workload,
 )
 from codehub.runtimes.config import RuntimeConfig
+from codehub.runtimes.containers.homes import Entry
 from codehub.runtimes.docker import bodies, logs, names, networks
 from codehub.runtimes.docker.bodies import Place
 from codehub.runtimes.docker.disk_guard import Amount, amount_when_full
 from codehub.runtimes.docker.engine import CALL_SECONDS, Engine, EngineError, labelled, path
 from codehub.runtimes.docker.names import Names
-from codehub.runtimes.docker.volumes import Entry
 from codehub.runtimes.layout import Layout
 from codehub.runtimes.sandbox import user_name
 from codehub.system.privileges import Account

@@ -16,8 +16,6 @@ AT_START = (f"{PREFIX}.disk-bytes-at-start", f"{PREFIX}.disk-files-at-start")
 # Roles of containers, and of volumes.
 IDE, RELAY, JOB = "ide", "relay", "job"
 HOME, ENTRY, LINK = "home", "entry", "link"
-# The two entries that a workspace can have.
-VOLUME, PARKED = "volume", "parked"
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,14 @@ from codehub.runtimes.base import (
 )
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.containers import job
+from codehub.runtimes.containers.homes import PARKED, VOLUME, Entry, Home, Seen, TakenError
 from codehub.runtimes.docker import bodies, entering, logs
 from codehub.runtimes.docker.disk_guard import DiskGuard
 from codehub.runtimes.docker.engine import Engine
 from codehub.runtimes.docker.jobs import Jobs
 from codehub.runtimes.docker.lifecycle import Lifecycle
-from codehub.runtimes.docker.names import PARKED, VOLUME, Names
-from codehub.runtimes.docker.volumes import Entry, Home, Seen, TakenError, Volumes
+from codehub.runtimes.docker.names import Names
+from codehub.runtimes.docker.volumes import Volumes
 from codehub.runtimes.layout import Layout
 from codehub.system.privileges import Account
 from codehub.templates.model import StarterFile, Template

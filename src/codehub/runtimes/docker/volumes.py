@@ -8,61 +8,16 @@ entry is one step, which only one caller wins; a home that no entry names is hal
 import json
 import secrets
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from codehub import ids
-from codehub.runtimes.base import DiskItem, Found, RuntimeFailureError, UnreadableError, Volume
+from codehub.runtimes.base import DiskItem, Found, RuntimeFailureError, Volume
+from codehub.runtimes.containers.homes import LARGEST_UID, PARKED, VOLUME, Entry, Home, Seen, TakenError, items_of
 from codehub.runtimes.docker import names
 from codehub.runtimes.docker.engine import Engine, EngineError, labelled, path
-from codehub.runtimes.docker.names import PARKED, VOLUME, Names
+from codehub.runtimes.docker.names import Names
 
 FEW = 8  # workspaces: of more than that, all are listed at once
-LARGEST_UID = 2**32 - 2
-
-
-class TakenError(RuntimeFailureError):
-    """Another came first."""
-
-
-@dataclass(frozen=True)
-class Home:
-    """A volume with files in it."""
-
-    name: str
-    generation: str  # of the operation that made it; once it was taken back from the trash, its entry has another
-    uid: int
-
-
-@dataclass(frozen=True)
-class Entry:
-    generation: str
-    home: Home
-    restored_from: str | None = None
-
-
-@dataclass
-class Seen:
-    """All volumes of one workspace."""
-
-    entries: dict[str, Entry] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)  # by the kind of entry: why
-    unclaimed: list[Home] = field(default_factory=list)
-    dead: list[str] = field(default_factory=list)  # kinds of entries whose home is gone
-    stale: Entry | None = None  # a parked entry of the home in place: parking, or taking back, was cut short
-    others: list[str] = field(default_factory=list)  # names
-
-    def require_readable(self) -> None:
-        for reason in self.unreadable.values():
-            raise UnreadableError(reason)
-
-    @property
-    def volume(self) -> Entry | None:
-        return self.entries.get(VOLUME)
-
-    @property
-    def parked(self) -> Entry | None:
-        return self.entries.get(PARKED)
 
 
 class Volumes:
@@ -248,10 +203,3 @@ def _drop_stale(seen: Seen) -> None:
     """Killed between its two steps, parking or taking back leaves two entries of one home: the one in place counts."""
     if seen.volume and seen.parked and seen.volume.home == seen.parked.home:
         seen.stale = seen.entries.pop(PARKED)
-
-
-def items_of(workspace_id: str, seen: Seen) -> list[DiskItem]:
-    found = [DiskItem(workspace_id, entry.generation, kind) for kind, entry in seen.entries.items()]
-    found += [DiskItem(workspace_id, "", "unreadable") for _ in seen.unreadable]
-    found += [DiskItem(workspace_id, home.generation, "unpacked") for home in seen.unclaimed]
-    return found or ([DiskItem(workspace_id, "", "rest")] if seen.others else [])

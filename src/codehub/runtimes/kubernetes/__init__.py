@@ -1,0 +1,1 @@
+"""Workspaces as pods of a Kubernetes cluster. Loaded only where CODEHUB_RUNTIME=kubernetes."""
