@@ -126,7 +126,7 @@ async def home(runtime: KubernetesRuntime, workspace_id: str) -> pathlib.Path:
     entry = seen.volume or seen.parked
     assert entry
     claim = await runtime.api.call("GET", objects("persistentvolumeclaims", entry.home.name))
-    return layout.place().volumes / claim["spec"]["volumeName"] / HOME
+    return layout.place().volumes / str(claim["spec"]["volumeName"]) / HOME
 
 
 async def log_files(runtime: KubernetesRuntime, workspace_id: str) -> list[pathlib.Path]:

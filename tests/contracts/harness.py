@@ -56,7 +56,8 @@ class WarmRuntime(ProcessRuntime):
 
 def open_any(data_dir: pathlib.Path, kind: str) -> Runtime:
     if kind in ENGINES:
-        return ENGINES[kind].open_runtime(data_dir)  # type: ignore[attr-defined,no-any-return]
+        opened: Runtime = ENGINES[kind].open_runtime(data_dir)
+        return opened
     return open_runtime(data_dir, kind)
 
 
@@ -72,7 +73,7 @@ def open_runtime(data_dir: pathlib.Path, kind: str, **changes: object) -> Proces
 @contextlib.asynccontextmanager
 async def fresh_any(kind: str) -> AsyncIterator[tuple[Runtime, pathlib.Path]]:
     """Processes, containers or pods."""
-    opened = ENGINES[kind].fresh_runtime() if kind in ENGINES else fresh_runtime(kind)  # type: ignore[attr-defined]
+    opened = ENGINES[kind].fresh_runtime() if kind in ENGINES else fresh_runtime(kind)
     async with opened as (runtime, data_dir):
         yield runtime, data_dir
 

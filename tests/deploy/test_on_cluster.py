@@ -56,8 +56,8 @@ def release(verb: str, tmp_path: pathlib.Path, **changed: Any) -> None:
     file = tmp_path / "values.json"
     file.write_text(json.dumps({**VALUES, **changed}))
     where = ["--kubeconfig", KUBECONFIG, "--namespace", NAMESPACE]
-    how = ["--values", file, "--wait", "--timeout", SLOW]
-    subprocess.run([binary(), verb, RELEASE, CHART, *where, *how], check=True)
+    how = ["--values", str(file), "--wait", "--timeout", SLOW]
+    subprocess.run([binary(), verb, RELEASE, str(CHART), *where, *how], check=True)
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,9 @@ from codehub.runtimes.base import (
     UnreadableError,
     Volume,
 )
+from codehub.runtimes.containers.homes import PARKED, VOLUME
 from codehub.runtimes.docker import names
 from codehub.runtimes.docker.engine import Engine, EngineUnreachableError, labelled
-from codehub.runtimes.docker.names import PARKED, VOLUME
 from codehub.runtimes.docker.runtime import DockerRuntime
 from codehub.templates.model import ContainerSpec, Network, ResourceLimits, Template
 from tests import docker_engine
