@@ -20,6 +20,7 @@ import asyncpg
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
+from tests.leading import lead
 from tests.reconciler.ttl_house import SomeTemplates, head
 from tests.servers import TEMPLATE, Runner, TestServers
 
@@ -30,8 +31,6 @@ from codehub.activity.model import Watched
 from codehub.activity.reader import ActivityReader
 from codehub.activity.recorder import Recorder
 from codehub.clock import SystemClock
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.db.redis import open_redis
 from codehub.reconciler.ttl import TtlRunner
@@ -84,13 +83,12 @@ class Side:
             await c.execute(RUN, size, ACTIVE + EXPIRING, timeout=1800)
             await c.execute("ALTER TABLE workspaces ENABLE TRIGGER USER")
             await c.execute("VACUUM ANALYZE workspaces", timeout=1800)
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "bench", 360000.0)
             found = await c.fetch("SELECT id FROM workspaces WHERE phase = 'RUNNING' ORDER BY md5(id)")
         redis, clock = open_redis(servers.redis(number)), SystemClock()
         anything: Any = SomeTemplates()
         ttl_policies = TtlPolicies(TtlConfig(archive_seconds=0), ActivityConfig(), anything)
         runner = TtlRunner(
-            Lease(database, "bench", epoch),
+            await lead(database, "bench"),
             ActivityReader(redis, clock, 0.1, "boot"),
             clock,
             ttl_policies,

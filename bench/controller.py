@@ -19,14 +19,13 @@ import asyncpg
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
+from tests.leading import lead
 from tests.null_runtime import NullRuntime
 from tests.reconciler.test_controller import NullArchives, OneTemplate
 from tests.servers import TEMPLATE, Runner, TestServers
 
 from codehub.activity.reader import ActivityReader
 from codehub.clock import SystemClock
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.db.redis import open_redis
 from codehub.policy.model import ALL_SCOPES, Principal, Role
@@ -73,11 +72,10 @@ class Side:
             await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
             await c.execute(FILL, size, timeout=300)
             await c.execute("VACUUM ANALYZE", timeout=300)
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "bench", 36000.0)
         runtime, clock = NullRuntime(), SystemClock()
         runtime.homes = {f"w{n}": Volume(f"w{n}", "g") for n in range(1, size + 1)}
         config = CoordinatorConfig(max_concurrent_starts=CHANGED)
-        lease = Lease(database, "bench", epoch)
+        lease = await lead(database, "bench")
         anything: Any = OneTemplate()
         operations = Operations(lease, runtime, NullArchives(), anything, clock, config)
         reader = ActivityReader(open_redis(servers.redis(0)), clock, 30.0, "this boot")

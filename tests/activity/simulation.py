@@ -19,8 +19,6 @@ from redis.exceptions import RedisError
 from codehub.activity.model import Watched
 from codehub.activity.reader import ActivityReader
 from codehub.activity.recorder import Recorder
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.ttl import TtlRunner
@@ -29,6 +27,7 @@ from codehub.templates.model import ActivityProfile
 from codehub.workspaces import idle_store, store
 from codehub.workspaces.model import Work
 from codehub.workspaces.ttl_policy import TtlPolicies
+from tests.leading import lead
 from tests.reconciler.ttl_house import SomeTemplates, head
 
 TTL, FLUSH, TICK = 600, 30.0, 60.0
@@ -215,12 +214,9 @@ class Simulation:
     # --- the coordinator
 
     async def _lead(self) -> None:
-        async with self.database.connection() as c:
-            await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "simulated", 1e9)
         ttl_policies = TtlPolicies(TtlConfig(TTL, 0), ActivityConfig(), SomeTemplates())  # type: ignore[arg-type]
         self.reader = ActivityReader(self.redis, self.world, FLUSH, "this boot")
-        self.lease = Lease(self.database, "simulated", epoch)
+        self.lease = await lead(self.database)
         self.look = ByActivity(self.reader, self.world, ttl_policies)
         self.runner = TtlRunner(self.lease, self.reader, self.world, ttl_policies, _nobody_is_busy, lambda: None)
 

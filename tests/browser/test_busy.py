@@ -31,13 +31,14 @@ async def site(settings: Settings, clock: ManualClock) -> AsyncIterator[Site]:
 
 
 async def put(site: Site, w: Workspace, operation: Operation) -> None:
-    """What only the coordinator would bring about; none runs here."""
+    """What only the coordinator would bring about; none runs here. What is being started does not run yet."""
     busy = operation is not Operation.NONE
+    observed = "STANDBY" if operation is Operation.STARTING else "RUNNING"
     async with site.services.database.connection() as c:
         await c.execute(
-            "UPDATE workspaces SET observed_status = 'RUNNING', desired_state = 'RUNNING', operation = $2, op_id = $3,"
+            "UPDATE workspaces SET observed_status = $5, desired_state = 'RUNNING', operation = $2, op_id = $3,"
             " op_started_at = $4 WHERE id = $1",
-            *(w.id, operation, "op" if busy else None, site.services.clock.now() if busy else None),
+            *(w.id, operation, "op" if busy else None, site.services.clock.now() if busy else None, observed),
         )
 
 

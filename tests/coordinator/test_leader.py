@@ -12,12 +12,11 @@ from codehub.coordinator.leader import Leader, Lease
 from codehub.coordinator.store import sql
 from codehub.db import Database
 from codehub.errors import LeaseLostError, UnavailableError
+from tests.leading import try_to_lead
 
 
 async def acquire(database: Database, holder: str) -> int | None:
-    async with database.connection() as c:
-        epoch: int | None = await c.fetchval(sql.acquire, leader.LEASE_NAME, holder, leader.LEASE_SECONDS)
-        return epoch
+    return await try_to_lead(database, holder, leader.LEASE_SECONDS)
 
 
 async def expire(database: Database) -> None:

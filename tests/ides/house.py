@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from codehub import ids
 from codehub.clock import SystemClock
 from codehub.command import operator
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.ides.loop import InstallLoop
 from codehub.ides.model import Installation
 from codehub.ides.service import Ides
 from codehub.templates.loader import Templates
+from tests.leading import lead
 
 VSCODE = "code-server"
 UIDS = 200_000
@@ -40,11 +39,7 @@ class House:
         return self.folder / "control"
 
     async def lead(self) -> InstallLoop:
-        async with self.database.connection() as c:
-            await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-            holder = ids.new()
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, holder, 3600.0)
-        lease = Lease(self.database, holder, epoch)
+        lease = await lead(self.database, ids.new())
         self.loop = InstallLoop(lease, SystemClock(), self.data_dir, UIDS, lambda: None)
         return self.loop
 

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from codehub.coordinator.driver import Driver, Loop, Tick
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.errors import LeaseLostError
 from codehub.monitoring import rules, store
 from codehub.monitoring.model import Readings, Resolution, Sample
 from codehub.monitoring.sampler import Sampler
+from tests.leading import lead
 from tests.virtual_time import ManualClock
 
 MINUTE, QUARTER_HOUR, HOUR = Resolution.MINUTE, Resolution.QUARTER_HOUR, Resolution.HOUR
@@ -32,10 +31,7 @@ class Post:
 
     async def elect(self) -> Sampler:
         """Another leader; the one before has lost its lease."""
-        async with self.database.connection() as c:
-            await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "test", 1e6)
-        return Sampler(Lease(self.database, "test", epoch), self.clock, self.read)
+        return Sampler(await lead(self.database), self.clock, self.read)
 
     async def read(self) -> Readings:
         return self.readings

@@ -12,8 +12,7 @@ from redis.asyncio import Redis
 
 from codehub.activity.reader import ActivityReader
 from codehub.archives.model import Archived, Meta, Quota
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
+from codehub.coordinator.leader import Lease
 from codehub.db import Database
 from codehub.errors import LeaseLostError
 from codehub.policy.model import ALL_SCOPES, Principal, Role
@@ -28,6 +27,7 @@ from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired, Health, Observed, Operation, Phase, Workspace
 from codehub.workspaces.service import NewWorkspace, Workspaces
 from codehub.workspaces.ttl_policy import TtlPolicies
+from tests.leading import lead
 from tests.null_runtime import NullRuntime
 from tests.virtual_time import ManualClock
 from tests.waiting_room.admission import a_line
@@ -106,10 +106,7 @@ async def build(
     database: Database, redis_client: Redis, clock: ManualClock, runtime: NullRuntime, **settings: Any
 ) -> House:
     config = CoordinatorConfig(**settings)
-    async with database.connection() as c:
-        await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-        epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "test", 3600.0)
-    lease = Lease(database, "test", epoch)
+    lease = await lead(database)
     operations = Operations(lease, runtime, NullArchives(), OneTemplate(), clock, config)  # type: ignore[arg-type]
     reader = ActivityReader(redis_client, clock, 30.0, "this boot")
     ttl_policies = TtlPolicies(TtlConfig(), ActivityConfig(), OneTemplate())  # type: ignore[arg-type]

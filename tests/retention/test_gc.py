@@ -9,8 +9,6 @@ import pytest
 
 from codehub.archives import model, ownership, process, service
 from codehub.archives.objects import ObjectStore, open_store
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.errors import LeaseLostError, NotFoundError
 from codehub.policy.model import ALL_SCOPES, Principal, Role
@@ -21,6 +19,7 @@ from codehub.settings import ArchiveConfig, LimitsConfig
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import Filters, NewWorkspace, Workspaces
+from tests.leading import lead
 from tests.null_runtime import NullRuntime
 from tests.reconciler.test_controller import OneTemplate
 from tests.virtual_time import ManualClock
@@ -83,8 +82,7 @@ class Yard:
 async def yard(database: Database, clock: ManualClock, tmp_path: pathlib.Path) -> Yard:
     async with database.connection() as c:
         await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
-        epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "test", 3600.0)
-    lease, runtime = Lease(database, "test", epoch), NullRuntime()
+    lease, runtime = await lead(database), NullRuntime()
     objects = open_store(f"file://{tmp_path}/objects")
     finder = Finder(database, runtime, objects, ArchiveConfig())
     home = tmp_path / "home"

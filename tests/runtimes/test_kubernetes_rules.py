@@ -199,7 +199,7 @@ def test_what_an_entry_says_may_be_unreadable_and_then_no_home_is_anybodys(said:
 
 @pytest.fixture
 def table() -> Table:
-    return Table(Api(Access("http://127.0.0.1:1", "n", None)), "pods", "", SystemClock())
+    return Table(Api(Access("http://127.0.0.1:1", "n", None), SystemClock()), "pods", "", SystemClock())
 
 
 def thing(name: str, version: int, uid: str = "") -> dict[str, Any]:

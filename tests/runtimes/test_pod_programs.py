@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
 import pytest
 
+from codehub.clock import SystemClock
 from codehub.runtimes.base import Address, ExecResult, RuntimeFailureError
 from codehub.runtimes.containers import door
 from codehub.runtimes.containers.commands import Command, Init
@@ -106,7 +107,7 @@ async def opened(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Asy
     volume.mkdir()
     serving = door.Door(door.Order(volume=str(volume)))
     server = await asyncio.start_server(serving.answer, "127.0.0.1", 0, ssl=doors.serving(tmp_path))
-    yield Asking(keys), Address(host="127.0.0.1", port=server.sockets[0].getsockname()[1], key=name)
+    yield Asking(keys, SystemClock()), Address(host="127.0.0.1", port=server.sockets[0].getsockname()[1], key=name)
     server.close()
 
 
@@ -124,7 +125,7 @@ async def test_whoever_has_not_the_key_is_sent_away(opened: tuple[Asking, Addres
     others = doors.Doors("a key of another platform")
     other = Address(host=address.host, port=address.port, key=others.new())
     with pytest.raises(RuntimeFailureError):
-        await Asking(others).ask(other, request, seconds=5)
+        await Asking(others, SystemClock()).ask(other, request, seconds=5)
     with pytest.raises(RuntimeFailureError):  # of this platform, and of another start
         await asking.ask(Address(host=address.host, port=address.port, key=asking.doors.new()), request, seconds=5)
     bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -9,8 +9,7 @@ from typing import Any
 
 from codehub import ids
 from codehub.clock import SystemClock
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
+from codehub.coordinator.leader import Lease
 from codehub.db import Database
 from codehub.runtimes.base import Workload
 from codehub.runtimes.process import ProcessRuntime
@@ -22,6 +21,7 @@ from codehub.templates.loader import Templates
 from codehub.templates.model import ResourceLimits, Template
 from tests.contracts import workloads
 from tests.contracts.harness import KINDS, fresh_runtime, running
+from tests.leading import lead
 
 HASH = "0" * 64
 SMALL = Template("small", "Small", limits=ResourceLimits(disk_mb=4))
@@ -51,11 +51,7 @@ class House:
 
     async def lead(self, **config: Any) -> PracticeLoop:
         """A new leader, with a higher epoch; what the old one does goes on, should nobody end it."""
-        async with self.database.connection() as c:
-            await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-            holder = ids.new()
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, holder, 3600.0)
-        self.lease = Lease(self.database, holder, epoch)
+        self.lease = await lead(self.database, ids.new())
         templates = Templates({"small": SMALL}, self.folder)
         settings = RuntimeConfig(disk_reserve_mb=0)
         self.loop = PracticeLoop(

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
+from codehub.coordinator.leader import Lease
 from codehub.db import Database
 from codehub.errors import LeaseLostError
 from codehub.retention import housekeeping
@@ -18,6 +17,7 @@ from codehub.web.services import Services
 from codehub.workspaces.admission import admitted
 from codehub.workspaces.model import Desired
 from codehub.workspaces.service import NewWorkspace
+from tests.leading import lead
 from tests.policy.test_table import MINA
 from tests.sessions.learning import LEARN, Learner
 from tests.virtual_time import ManualClock
@@ -31,10 +31,7 @@ class House:
     clock: ManualClock
 
     async def lease(self, holder: str = "test") -> Lease:
-        async with self.database.connection() as c:
-            await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, holder, 36000.0)
-        return Lease(self.database, holder, epoch)
+        return await lead(self.database, holder)
 
     async def sweeper(self) -> Sweeper:
         return Sweeper(await self.lease(), self.clock, SessionConfig())

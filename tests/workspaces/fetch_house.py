@@ -9,8 +9,6 @@ from typing import Any
 
 from codehub import ids
 from codehub.clock import Clock, SystemClock
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Database
 from codehub.runtimes.base import Workload
 from codehub.runtimes.process import ProcessRuntime
@@ -21,6 +19,7 @@ from codehub.workspaces import repositories
 from codehub.workspaces.fetch_loop import FetchLoop
 from tests.contracts import workloads
 from tests.contracts.harness import KINDS, fresh_runtime, running
+from tests.leading import lead
 from tests.workspaces.git_server import GitServer
 
 A_WORKSPACE = """
@@ -42,14 +41,10 @@ class House:
 
     async def lead(self, seconds: float = 60.0) -> FetchLoop:
         """A new leader, with a higher epoch; what the old one does goes on, should nobody end it."""
-        async with self.database.connection() as c:
-            await c.execute("UPDATE system_locks SET expires_at = '-infinity'")
-            holder = ids.new()
-            epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, holder, 3600.0)
         shut = Template("shut", "Shut", process=ProcessSpec(("true",), network=Network.NONE))
         templates = Templates({"t": Template("t", "T", process=ProcessSpec(("true",))), "shut": shut}, self.folder)
         config = RuntimeConfig(network="host")
-        lease = Lease(self.database, holder, epoch)
+        lease = await lead(self.database, ids.new())
         self.loop = FetchLoop(lease, self.runtime, templates, self.clock, config, lambda: None, seconds)
         return self.loop
 

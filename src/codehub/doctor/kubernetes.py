@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from codehub.clock import SystemClock
 from codehub.doctor.model import Finding, fail, ok, warn
 from codehub.runtimes.base import RuntimeFailureError
 from codehub.runtimes.kubernetes.api import Access, Api
@@ -79,7 +80,7 @@ async def _may(api: Api, resource: str, verb: str) -> bool:
 
 @asynccontextmanager
 async def _api(settings: Settings) -> AsyncIterator[Api]:
-    api = Api(Access.of(settings.runtime))
+    api = Api(Access.of(settings.runtime), SystemClock())
     try:
         yield api
     finally:

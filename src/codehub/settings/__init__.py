@@ -26,10 +26,8 @@ from codehub.settings.groups import (
     LimitsConfig,
     LogConfig,
     Network,
-    PracticeConfig,
     RuntimeConfig,
     ServerConfig,
-    SessionConfig,
     Settings,
     StorageConfig,
     TtlConfig,
@@ -38,6 +36,7 @@ from codehub.settings.openid import OpenIdConfig
 from codehub.settings.queue import QueueConfig
 from codehub.settings.roles import RolesConfig
 from codehub.settings.schedules import ScheduleConfig
+from codehub.settings.sessions import PracticeConfig, SessionConfig
 from codehub.settings.shares import ShareConfig
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from codehub.embedded.datadir import DataDir
 from codehub.errors import StartError
-from codehub.runtimes import choice
+from codehub.runtimes import requirements
 from codehub.settings import Settings
 from codehub.supervisor import listeners
 from codehub.system.privileges import service_account
@@ -19,7 +19,7 @@ def problems(settings: Settings) -> list[str]:
     checks: tuple[Callable[[], object], ...] = (
         lambda: DataDir(settings.storage.data_dir).check(),
         lambda: service_account(settings.server.user),
-        lambda: choice.require(settings.runtime),
+        lambda: requirements.require(settings.runtime),
         lambda: Templates.load(settings.runtime.templates_dir, settings.storage.data_dir, settings.runtime.runtime),
     )
     return [*listeners.problems(settings), *(problem for check in checks for problem in _problems(check))]

@@ -9,8 +9,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from codehub.clock import SystemClock
 from codehub.runtimes.base import ExecResult
 
+CLOCK = SystemClock()  # nothing drives the time of a program in a pod
 SOCKET = "init.sock"
 WAIT_SECONDS = 20.0  # until a container that is being started listens
 PAUSE = 0.05
@@ -104,7 +106,7 @@ class Init:
                 new.close()
                 if asyncio.get_running_loop().time() > deadline:
                     raise
-                await asyncio.sleep(PAUSE)
+                await CLOCK.sleep(PAUSE)
             except BaseException:
                 new.close()
                 raise
@@ -169,7 +171,7 @@ async def _collect(printed: "_Pipe", kept: Kept, most: int | None) -> None:
         if most is not None and kept.read > most:
             printed.close_reading()
             return
-        await asyncio.sleep(0)
+        await CLOCK.sleep(0)
 
 
 async def _ready(fd: int, *, write: bool) -> None:

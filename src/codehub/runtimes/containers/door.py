@@ -17,10 +17,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from codehub.clock import SystemClock
 from codehub.runtimes import logs
 from codehub.runtimes.containers import job, relay
-from codehub.runtimes.containers.commands import ASK, KILL, Command, Init
+from codehub.runtimes.containers.commands import ASK, CLOCK, KILL, Command, Init
 from codehub.runtimes.containers.framing import END, STDERR, STDOUT, frame, read_piece
 from codehub.runtimes.shepherd.relay import copy
 from codehub.system import doors
@@ -140,7 +139,7 @@ class Door:
     async def stop(self, request: Request, _given: "_Given", _say: Answer) -> dict[str, Any]:
         """Ask, wait, insist."""
         ended = asyncio.create_task(self._ide.ended())
-        await asyncio.sleep(0)
+        await CLOCK.sleep(0)
         for what, seconds in ((ASK, float(request["grace"])), (KILL, HELLO_SECONDS)):
             asking = asyncio.create_task(self._ide.tell(what))
             await asyncio.wait({ended}, timeout=seconds)
@@ -161,7 +160,7 @@ class Door:
     async def _followed(self, folder: pathlib.Path, tail: int) -> AsyncGenerator[bytes, None]:
         """To the IDE's last word."""
         ended = asyncio.create_task(self._ide_ended.wait())
-        following = logs.follow(folder, SystemClock(), tail)
+        following = logs.follow(folder, CLOCK, tail)
         try:
             while True:
                 piece = asyncio.ensure_future(anext(following))

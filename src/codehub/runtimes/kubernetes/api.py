@@ -12,7 +12,6 @@ import pathlib
 import socket
 import ssl
 import tempfile
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -20,6 +19,7 @@ from urllib.parse import quote
 
 import aiohttp
 
+from codehub.clock import Clock
 from codehub.runtimes.base import RuntimeFailureError
 from codehub.runtimes.config import RuntimeConfig
 
@@ -123,8 +123,9 @@ def objects(plural: str, name: str = "") -> str:
 
 
 class Api:
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, clock: Clock) -> None:
         self.access = access
+        self._clock = clock
         self.namespace = access.namespace
         self._session: aiohttp.ClientSession | None = None
         self._token: tuple[float, str] = (0.0, access.token)
@@ -194,7 +195,7 @@ class Api:
         return self._session
 
     def _authorization(self) -> dict[str, str]:
-        now, file = time.monotonic(), self.access.token_file
+        now, file = self._clock.monotonic(), self.access.token_file
         if file and (not self._token[1] or now - self._token[0] > TOKEN_SECONDS):
             self._token = now, file.read_text(encoding="ascii").strip()
         return {"Authorization": f"Bearer {self._token[1]}"} if self._token[1] else {}

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from codehub.clock import Clock
 from codehub.runtimes import connect
 from codehub.runtimes.base import Address, RuntimeFailureError
 from codehub.runtimes.containers.framing import END, STDERR, STDOUT, frames, piece
@@ -33,7 +34,9 @@ class Asked:
         self._reading = asyncio.create_task(self._read(), name="a door's answer")
 
     @classmethod
-    async def begin(cls, address: Address, doors: Doors, request: dict[str, Any], seconds: float) -> "Asked":
+    async def begin(
+        cls, address: Address, doors: Doors, clock: Clock, request: dict[str, Any], seconds: float
+    ) -> "Asked":
         """Waits for a door that is not open yet."""
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
@@ -48,7 +51,7 @@ class Asked:
                     raise RuntimeFailureError(
                         f"the workspace's relay does not answer: {str(e) or type(e).__name__}"
                     ) from e
-            await asyncio.sleep(PAUSE)
+            await clock.sleep(PAUSE)
 
     async def _read(self) -> None:
         try:
@@ -118,14 +121,15 @@ class Asked:
 
 
 class Asking:
-    def __init__(self, doors: Doors) -> None:
+    def __init__(self, doors: Doors, clock: Clock) -> None:
         self.doors = doors
+        self._clock = clock
 
     @contextlib.asynccontextmanager
     async def under_way(
         self, address: Address, request: dict[str, Any], *, seconds: float = CONNECT_SECONDS
     ) -> AsyncIterator[Asked]:
-        asked = await Asked.begin(address, self.doors, request, seconds)
+        asked = await Asked.begin(address, self.doors, self._clock, request, seconds)
         try:
             yield asked
         finally:

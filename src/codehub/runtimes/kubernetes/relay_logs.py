@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
+from codehub.clock import Clock
 from codehub.runtimes.base import Address, RuntimeFailureError
 from codehub.runtimes.containers.door import ASK_PORT
 from codehub.runtimes.kubernetes.asking import Asking
@@ -13,8 +14,8 @@ CONNECT_SECONDS = 5.0
 
 
 class RelayLogs:
-    def __init__(self, doors: Doors, where: Callable[[str], Awaitable[Address | None]]) -> None:
-        self._asking = Asking(doors)
+    def __init__(self, doors: Doors, where: Callable[[str], Awaitable[Address | None]], clock: Clock) -> None:
+        self._asking = Asking(doors, clock)
         self._where = where
 
     async def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:

@@ -52,10 +52,11 @@ class KubernetesRuntime:
 
     def __init__(self, config: RuntimeConfig, doors: Doors, clock: Clock) -> None:
         self._config = config
-        self.api = Api(Access.of(config))
+        self.api = Api(Access.of(config), clock)
         self.names = Names(config.kubernetes_installation)
         self.node = f"kubernetes-{self.api.namespace}-{self.names.installation}"
-        self._asking = Asking(doors)
+        self._clock = clock
+        self._asking = Asking(doors, clock)
         self.volumes_ = Volumes(self.api, self.names, config, clock)
         self.lifecycle = Lifecycle(self.api, self.names, config, self._asking, clock)
         self._jobs = Jobs(self.lifecycle, self._asking)
@@ -262,7 +263,7 @@ class KubernetesRuntime:
                 ended = await self.lifecycle.last_exit(workspace_id)
                 yield ended.log_tail.encode()[-tail_bytes:] if ended else b""
                 return
-            await asyncio.sleep(1)
+            await self._clock.sleep(1)
 
     async def disk_usage(self, workspace_id: str) -> int:
         async with self._locks[workspace_id]:
