@@ -103,7 +103,7 @@ async def test_generated_columns_are_computed_again(database_url: str, empty_url
 
 async def test_a_backup_is_of_one_moment(database_url: str, file: pathlib.Path) -> None:
     """Writers go on meanwhile; a person and what refers to them are in it together or not at all."""
-    done = asyncio.Event()
+    begun, done = asyncio.Event(), asyncio.Event()
 
     async def write() -> None:
         async with connected(database_url) as c:
@@ -120,9 +120,10 @@ async def test_a_backup_is_of_one_moment(database_url: str, file: pathlib.Path) 
                         "VALUES (sha256($1::bytea), $2, now(), now())",
                         *(name.encode(), id_),
                     )
+                begun.set()
 
     writer = asyncio.create_task(write())
-    await asyncio.sleep(0.2)
+    await asyncio.wait_for(begun.wait(), 60)
     for _ in range(5):
         await back_up(database_url, file, force=True)
         await asyncio.sleep(0.05)

@@ -35,7 +35,7 @@ class Site:
         """With a bearer token; without one, like a browser that is not logged in."""
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
         jar = aiohttp.CookieJar(unsafe=True)  # cookies for an address without a name
-        timeout = aiohttp.ClientTimeout(total=20)
+        timeout = aiohttp.ClientTimeout(total=120)
         async with aiohttp.ClientSession(
             self.url, headers={**bearer, **headers}, cookie_jar=jar, timeout=timeout
         ) as session:
