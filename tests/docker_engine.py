@@ -28,9 +28,18 @@ from tests.places import a_place
 __all__ = ["DockerRuntime"]
 KIND = "docker"
 SOCKET = "CODEHUB_TEST_DOCKER"  # in the environment of processes that tests start
+SAVED = "CODEHUB_TEST_DOCKER_IMAGES"  # a file with images, for an engine that builds none
 ROOT = pathlib.Path(__file__).parents[1]
 BASE = "codehub-test/base"
-IMAGES = {"platform": "codehub/platform", "terminal": "codehub/terminal", "jupyterlab": "codehub/jupyterlab"}
+# By the parts of the Dockerfile; what others are made from has a name of the tests'.
+IMAGES = {
+    "init": "codehub-test/init",
+    "platform": "codehub/platform",
+    "terminal": "codehub/terminal",
+    "jupyterlab": "codehub/jupyterlab",
+}
+# Takes minutes once: built by the tests that need it.
+SLOW_IMAGES = {"vscode": "codehub-test/vscode", "code-server": "codehub/code-server"}
 PACKAGES = "python3,python3-venv,ca-certificates,procps"
 # As pip is told on this machine.
 COPIED = ("/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
@@ -48,32 +57,45 @@ def why_not() -> str | None:
 @contextlib.contextmanager
 def running() -> Iterator[str]:
     """Its socket. One at a time uses the cache: others wait."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path("~/.cache").expanduser(), "codehub-docker")
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
+    folder = cache()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        socket = str(cache / "docker.sock")
-        log = (cache / "dockerd.log").open("wb")
-        daemon = subprocess.Popen(_command(cache, socket), stdout=log, stderr=log)
-        try:
-            _wait_for(socket, daemon, cache / "dockerd.log")
-            _build(cache, socket)
+        with engine(folder, "--iptables=false", "--ip6tables=false", "--bridge=none") as socket:
+            _build(folder, socket)
             os.environ[SOCKET] = socket
+            try:
+                yield socket
+            finally:
+                os.environ.pop(SOCKET, None)
+
+
+def cache() -> pathlib.Path:
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path("~/.cache").expanduser(), "codehub-docker")
+
+
+@contextlib.contextmanager
+def engine(folder: pathlib.Path, *options: str) -> Iterator[str]:
+    """One that runs until the block ends; what it has is in the folder, for the next time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    socket, log = str(folder / "docker.sock"), folder / "dockerd.log"
+    with log.open("wb") as output:
+        daemon = subprocess.Popen(_command(folder, socket, *options), stdout=output, stderr=output)
+        try:
+            _wait_for(socket, daemon, log)
             yield socket
         finally:
-            os.environ.pop(SOCKET, None)
             daemon.send_signal(signal.SIGTERM)
             daemon.wait(60)
-            log.close()
 
 
-def _command(cache: pathlib.Path, socket: str) -> list[str]:
+def _command(cache: pathlib.Path, socket: str, *options: str) -> list[str]:
     folders = ["--data-root", str(cache / "engine"), "--exec-root", str(cache / "exec")]
     files = ["--pidfile", str(cache / "docker.pid"), "-H", f"unix://{socket}"]
     # Mounts of its own: a sandbox that is made on this machine meanwhile would keep copies of the engine's, and an
     # overlay that is mounted twice loses files.
     apart = ["unshare", "--mount", "--propagation", "private", "--"]
-    return [*apart, "dockerd", *folders, *files, "--iptables=false", "--ip6tables=false", "--bridge=none"]
+    return [*apart, "dockerd", *folders, *files, *options]
 
 
 def _wait_for(socket: str, daemon: subprocess.Popen[bytes], log: pathlib.Path) -> None:
@@ -97,10 +119,17 @@ def docker(socket: str, *words: str, check: bool = True) -> subprocess.Completed
 def _build(cache: pathlib.Path, socket: str) -> None:
     if docker(socket, "image", "inspect", BASE, check=False).returncode:
         _import_base(cache, socket)
-    for target, image in IMAGES.items():
-        build = ["build", "--network", "host", "--build-arg", f"BASE={BASE}", "--target", target, "-t", image]
-        docker(socket, *build, str(ROOT))
+    for target in IMAGES:
+        build(socket, target)
     docker(socket, "image", "prune", "-f")
+
+
+def build(socket: str, target: str) -> str:
+    """The image of this part of the Dockerfile. Named, it outlives the pruning: what it took is not done again."""
+    image = {**IMAGES, **SLOW_IMAGES}[target]
+    words = ["build", "--network", "host", "--build-arg", f"BASE={BASE}", "--target", target, "-t", image]
+    docker(socket, *words, str(ROOT))
+    return image
 
 
 def _import_base(cache: pathlib.Path, socket: str) -> None:

@@ -17,6 +17,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from codehub.runtimes.base import Runtime
 from codehub.runtimes.process import ProcessRuntime
 from codehub.runtimes.shepherd import own_addresses
 from codehub.templates.model import Network, ProcessSpec, Template
@@ -182,7 +183,7 @@ async def alice_and_bob(
         )
 
 
-async def reached(runtime: ProcessRuntime, targets: list[Target], who: str = "alices") -> set[str]:
+async def reached(runtime: Runtime, targets: list[Target], who: str = "alices") -> set[str]:
     result = await runtime.exec(who, ["python3", "-c", TRY, json.dumps(targets)])
     assert result.exit_code == 0, result.output.decode()
     return set(json.loads(result.output))
