@@ -16,6 +16,7 @@ import pytest
 from codehub.errors import NotFoundError
 from codehub.runtimes import connect
 from codehub.runtimes.base import ImageNotFoundError, Runtime, RuntimeFailureError, UnreadableError
+from codehub.runtimes.cpu import OnThisMachine, cpu_seconds
 from codehub.runtimes.process import ProcessRuntime
 from codehub.templates.model import ContainerSpec, ProcessSpec, ResourceLimits, Template
 from tests.contracts import workloads
@@ -422,6 +423,21 @@ async def test_a_fork_bomb_stops_at_the_limit(runtime: Runtime) -> None:
     assert int(said.split(b"stopped at")[1].split()[0]) < 40
     await runtime.stop("w1", 0)
     assert processes_of(marked.environment["marker"]) == []
+
+
+async def test_how_much_its_processes_compute_is_seen_where_they_are_this_machines(runtime: Runtime) -> None:
+    """Also of one that the IDE started: a job at work keeps its workspace awake (`activity.probes`)."""
+    await running(runtime, workload(python(workloads.COMPUTING, "{socket}")))
+    before = await cpu_seconds(runtime, "w1")
+    assert (before is not None) is isinstance(runtime, OnThisMachine)
+
+    async def more() -> bool:
+        now = await cpu_seconds(runtime, "w1")
+        return now is None or before is None or now > before + 0.3
+
+    await until(more)
+    await runtime.stop("w1", 0)
+    assert await cpu_seconds(runtime, "w1") is None
 
 
 async def test_groups_of_a_workspace_are_gone_after_its_end(processes: ProcessRuntime) -> None:

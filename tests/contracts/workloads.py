@@ -36,6 +36,8 @@ for depth in range(5): away(depth)
 """
     + SERVER
 )
+# A job that computes, and an IDE beside it that is quiet.
+COMPUTING = "import os\nif os.fork() == 0:\n while True: pass\n" + SERVER
 DAEMON = "import os, time\nif os.fork(): os._exit(0)\nos.setsid()\ntime.sleep(10_000)"
 HANGING = "import time\nprint('thinking', flush=True)\ntime.sleep(10_000)"
 FLOOD = """
