@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from codehub.runtimes.base import IsolationUnavailableError
+from codehub.runtimes.docker import networks
 from codehub.runtimes.docker.runtime import DockerRuntime
 from codehub.runtimes.shepherd import own_addresses
 from tests import docker_engine
 from tests.contracts.harness import running
-from tests.contracts.workloads import SERVER, python, workload
+from tests.contracts.workloads import SERVER, python, server, workload
 from tests.runtimes import reach_cases as reach
 from tests.runtimes import small_internet as net
 
@@ -71,6 +73,18 @@ async def test_the_internet_is_reached_and_nothing_else() -> None:
         assert {"neighbour", "neighbour's abstract socket"} <= await reach.reached(runtime, neighbour, "bobs")
         outside = [target for target in neighbour if target[1] != "abstract" and target[2] != "127.0.0.1"]
         assert await reach.reached(runtime, outside, "bobs") == {"neighbour"}  # it listens there, too
+
+
+async def test_a_start_is_refused_where_a_rule_of_the_firewall_is_gone() -> None:
+    """As they all are when the machine has started anew; the engine's network stays."""
+    async with docker_engine.fresh_runtime(network="internet", docker_network=NETWORK) as (runtime, _):
+        await runtime.create_volume("alices", "g1")
+        for rule in networks.firewall("codehub0"):
+            subprocess.run(["iptables", "-D", *rule], check=True)
+            with pytest.raises(IsolationUnavailableError, match="no firewall around workspaces"):
+                await runtime.start(workload(server(), "alices", "alice"))
+            make_network(os.environ[docker_engine.SOCKET])
+        await running(runtime, workload(server(), "alices", "alice"))
 
 
 async def test_a_name_server_in_a_private_network_answers_and_nothing_else_there_does() -> None:

@@ -22,7 +22,7 @@ from codehub.runtimes.base import (
     Volume,
 )
 from codehub.runtimes.containers.homes import PARKED, VOLUME
-from codehub.runtimes.docker import names
+from codehub.runtimes.docker import names, networks
 from codehub.runtimes.docker.engine import Engine, EngineUnreachableError, labelled
 from codehub.runtimes.docker.runtime import DockerRuntime
 from codehub.templates.model import ContainerSpec, Network, ResourceLimits, Template
@@ -135,32 +135,27 @@ async def test_a_network_that_cannot_be_kept_is_refused_at_the_start(runtime: Do
     assert await docker_engine.containers(runtime.engine, runtime.names.ours) == []
 
 
-async def test_a_network_whose_containers_reach_each_other_is_refused() -> None:
-    for changes, words in (({}, "reach each other"), ({"Driver": "none"}, "no network")):
-        async with docker_engine.fresh_runtime(network="internet", docker_network="codehub-test") as (runtime, _):
-            await runtime.create_volume("w1", "g1")
-            if not changes:
-                await runtime.engine.call("POST", "/networks/create", {"Name": "codehub-test", "Driver": "bridge"})
-            try:
-                with pytest.raises(IsolationUnavailableError, match=words):
-                    await runtime.start(workload(server()))
-            finally:
-                await runtime.engine.call("DELETE", "/networks/codehub-test", missing=True)
-
-
-async def test_a_network_that_was_made_for_workspaces_is_used() -> None:
-    """Whether it leads anywhere is the engine's and the firewall's part; this engine has neither."""
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (None, "no network codehub-test"),
+        ({}, "reach each other"),
+        # What is closed and open in one with it, `test_docker_network` tries.
+        ({networks.BETWEEN_CONTAINERS: "false"}, "no firewall around codehub-test: scripts/docker-network"),
+    ],
+)
+async def test_a_network_that_does_not_keep_workspaces_apart_is_refused(
+    made: dict[str, str] | None, words: str
+) -> None:
     async with docker_engine.fresh_runtime(network="internet", docker_network="codehub-test") as (runtime, _):
-        options = {"com.docker.network.bridge.enable_icc": "false"}
-        body = {"Name": "codehub-test", "Driver": "bridge", "Options": options}
-        await runtime.engine.call("POST", "/networks/create", body)
+        await runtime.create_volume("w1", "g1")
+        if made is not None:
+            body = {"Name": "codehub-test", "Driver": "bridge", "Options": made}
+            await runtime.engine.call("POST", "/networks/create", body)
         try:
-            await running(runtime, workload(server()))
-            devices = await runtime.exec("w1", ["ls", "/sys/class/net"])
-            assert devices.output.split() == [b"eth0", b"lo"]
-            await runtime.stop("w1", 5)
+            with pytest.raises(IsolationUnavailableError, match=words):
+                await runtime.start(workload(server()))
         finally:
-            await docker_engine.clear(runtime)
             await runtime.engine.call("DELETE", "/networks/codehub-test", missing=True)
 
 
@@ -184,6 +179,18 @@ async def test_an_image_with_a_command_of_its_own_and_a_port(runtime: DockerRunt
     last = await runtime.last_exit("w1")
     assert last
     assert last.code == 0
+
+
+async def test_what_courses_and_repositories_need_is_in_the_images_of_workspaces(runtime: DockerRuntime) -> None:
+    await running(runtime, workload(server()))
+    commit = """
+        set -e; git init -q trip; cd trip; git config user.name Alice; git config user.email alice@example.org
+        echo boots > packing; git add packing; git commit -qm 'The first thing'; git log --format=%s; git var GIT_EDITOR
+        command -v less; command -v nano
+    """
+    done = await runtime.exec("w1", ["sh", "-c", commit])
+    expected = ["The first thing", "editor", "/usr/bin/less", "/usr/bin/nano"]
+    assert (done.output.decode().splitlines(), done.exit_code) == (expected, 0)
 
 
 async def test_a_program_that_is_not_in_the_image_is_told_in_its_log(runtime: DockerRuntime) -> None:

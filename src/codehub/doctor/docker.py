@@ -60,7 +60,7 @@ async def network(settings: Settings) -> Finding:
     complaint = await networks.trouble_with(settings.runtime, Engine(settings.runtime.docker_socket))
     if complaint:
         return fail(NETWORK, complaint, "Until then only templates with network = none start; see docs/docker.md.")
-    return ok(NETWORK, f"internet, by {settings.runtime.docker_network}; what it reaches is your firewall's part")
+    return ok(NETWORK, f"internet, by {settings.runtime.docker_network}, with its firewall")
 
 
 async def _has(asked: Engine, image: str) -> bool:

@@ -1,5 +1,8 @@
 """Which of the engine's networks a workspace gets. What cannot be kept is refused at the start, not found out later."""
 
+import asyncio
+from asyncio.subprocess import DEVNULL
+
 from codehub.runtimes.base import IsolationUnavailableError, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.docker import bodies
@@ -8,6 +11,8 @@ from codehub.templates.model import Network
 
 NONE = "none"
 BETWEEN_CONTAINERS = "com.docker.network.bridge.enable_icc"
+BRIDGE = "com.docker.network.bridge.name"
+SCRIPT = "scripts/docker-network"
 
 
 async def of(workload: Workload, config: RuntimeConfig, engine: Engine) -> str:
@@ -38,4 +43,29 @@ async def trouble_with(config: RuntimeConfig, engine: Engine) -> str | None:
         return f"{config.docker_network} is not a bridge network that was made for workspaces (CODEHUB_DOCKER_NETWORK)"
     if (found.get("Options") or {}).get(BETWEEN_CONTAINERS) != "false":
         return f"containers in {config.docker_network} reach each other: make it with -o {BETWEEN_CONTAINERS}=false"
+    bridge = found["Options"].get(BRIDGE) or f"br-{found['Id'][:12]}"
+    if not await _is_closed(bridge):
+        return f"there is no firewall around {config.docker_network}: {SCRIPT}, run as root, makes it (docs/docker.md)"
     return None
+
+
+def firewall(bridge: str) -> list[list[str]]:
+    """Of the rules that the script makes, the doors. They are gone when the machine has started anew; networks stay."""
+    return [
+        ["INPUT", "-i", bridge, "-j", "DROP"],
+        ["DOCKER-USER", "-i", bridge, "-j", "CODEHUB"],
+        ["CODEHUB", "-d", "169.254.0.0/16", "-j", "DROP"],
+    ]
+
+
+async def _is_closed(bridge: str) -> bool:
+    for rule in firewall(bridge):
+        try:
+            asked = await asyncio.create_subprocess_exec(
+                "iptables", "--wait", "-C", *rule, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+            )
+        except OSError:
+            return False
+        if await asked.wait():
+            return False
+    return True
