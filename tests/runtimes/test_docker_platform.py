@@ -25,6 +25,13 @@ def on_docker(socket: str, folder: pathlib.Path, **more: str) -> Platform:
     return Platform(folder / "data", first_start=False, **chosen)
 
 
+@pytest.fixture(scope="session")
+def code_server(docker_engine: str) -> None:
+    """Takes minutes, once for each engine."""
+    for target in engines.SLOW_IMAGES:
+        engines.build(docker_engine, target)
+
+
 @pytest.fixture
 async def served(docker_engine: str) -> AsyncIterator[tuple[Platform, DockerRuntime]]:
     with a_place(on_disk=True) as folder:
@@ -73,6 +80,35 @@ async def typed(platform: Platform, template: str, id_: str, line: str) -> str:
         path = await path_of_terminal(client, template, f"/w/{id_}/")
         async with client.ws_connect(path, origin=platform.url) as terminal:
             return await type_into(terminal, f"{line}; echo e''nd\r", "end\r\n")
+
+
+async def test_vs_code_runs_sleeps_wakes_is_archived_and_restored(
+    code_server: None, served: tuple[Platform, DockerRuntime]
+) -> None:
+    platform, runtime = served
+
+    async def answers() -> None:
+        """Its page by the front door, and a script of it that is no small one."""
+        async with platform.client() as client:
+            async with client.get(f"/w/{id_}/") as answer:
+                page = await answer.text()
+                assert (answer.status, "workbench" in page) == (200, True), page
+            script = re.search(r'src="[^"]*?([^"/]*/static/out/[^"]*workbench[^"]*\.js)"', page)
+            assert script, page
+            async with client.get(f"/w/{id_}/{script[1]}") as answer:
+                assert (answer.status, len(await answer.read()) > 1 << 20) == (200, True)
+
+    async with asyncio.timeout(2 * SECONDS), platform.client() as client:
+        id_ = await make(client, "code-server")
+        await until_phase(client, id_, "RUNNING")
+        await answers()
+        assert (await runtime.exec(id_, ["sh", "-c", "echo mine > note"])).exit_code == 0
+        for state in ("STANDBY", "ARCHIVED"):
+            await wish(client, id_, state)
+            assert await runtime.containers() == {}
+            await wish(client, id_, "RUNNING")
+            await answers()
+            assert (await runtime.exec(id_, ["cat", "note"])).output == b"mine\n"
 
 
 @pytest.mark.parametrize("template", ["terminal", "jupyterlab"])
@@ -152,14 +188,18 @@ async def test_a_wrong_image_is_an_error_in_the_engines_own_words(docker_engine:
 async def test_the_doctor_looks_at_the_engine_its_images_and_its_network(
     docker_engine: str, tmp_path: pathlib.Path
 ) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "away.toml").write_text('title = "Away"\n[container]\nimage = "no-such-image:1"\n')
+    own = {"CODEHUB_DATA_DIR": str(tmp_path / "data"), "CODEHUB_TEMPLATES_DIR": str(tmp_path / "templates")}
+
     def looked(**env: str) -> dict[str, str]:
-        chosen = {"CODEHUB_DATA_DIR": str(tmp_path / "data"), "CODEHUB_RUNTIME": "docker", **env}
+        chosen = {**own, "CODEHUB_RUNTIME": "docker", **env}
         checks = json.loads(codehub("doctor", "--json", **chosen).stdout)["checks"]
         return {check["name"]: f"{check['level']}: {check['detail']} {check.get('advice')}" for check in checks}
 
     fine = looked(CODEHUB_DOCKER_SOCKET=docker_engine, CODEHUB_NETWORK="none")
     assert fine["docker engine"].startswith("ok: ")
-    assert "code-server (codehub/code-server)" in fine["images"]  # the one that is not built for tests
+    assert "away (no-such-image:1)" in fine["images"]
     assert fine["network"].startswith("ok: none")
     dead = looked(CODEHUB_DOCKER_SOCKET=str(tmp_path / "nothing.sock"))
     assert dead["docker engine"].startswith("fail: the Docker engine does not answer")
