@@ -17,7 +17,7 @@ from tests.places import a_place
 from tests.platform import Platform, codehub
 
 pytestmark = [pytest.mark.docker]
-SECONDS = 120
+SECONDS = 600  # a limit for a machine that has other work, too
 
 
 def on_docker(socket: str, folder: pathlib.Path, **more: str) -> Platform:
@@ -98,7 +98,7 @@ async def test_vs_code_runs_sleeps_wakes_is_archived_and_restored(
             async with client.get(f"/w/{id_}/{script[1]}") as answer:
                 assert (answer.status, len(await answer.read()) > 1 << 20) == (200, True)
 
-    async with asyncio.timeout(2 * SECONDS), platform.client() as client:
+    async with asyncio.timeout(SECONDS), platform.client() as client:
         id_ = await make(client, "code-server")
         await until_phase(client, id_, "RUNNING")
         await answers()
