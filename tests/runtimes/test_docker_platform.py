@@ -189,7 +189,9 @@ async def test_the_doctor_looks_at_the_engine_its_images_and_its_network(
     docker_engine: str, tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / "templates").mkdir()
-    (tmp_path / "templates" / "away.toml").write_text('title = "Away"\n[container]\nimage = "no-such-image:1"\n')
+    (tmp_path / "templates" / "away.toml").write_text(
+        'title = "Away"\n[container]\nimage = "no-such-image:1"\ncommand = ["ide", "{socket}"]\n'
+    )
     own = {"CODEHUB_DATA_DIR": str(tmp_path / "data"), "CODEHUB_TEMPLATES_DIR": str(tmp_path / "templates")}
 
     def looked(**env: str) -> dict[str, str]:
