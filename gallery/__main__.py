@@ -17,8 +17,9 @@ from tests.platform import running
 from gallery import house as houses
 from gallery import sheets, tour
 from gallery.camera import LOOKS, Look, new_context, take
-from gallery.shots import SHOTS, Shot, prepare_lessons
+from gallery.shots import SHOTS, Shot
 
+NEW = ("new", "begun")  # before anybody else is there: first without anything, in each language
 OUTPUT = pathlib.Path(__file__).parent.parent / "screenshots"
 
 
@@ -33,7 +34,8 @@ class Studio:
     async def enter(self, who: str, language: str) -> BrowserContext:
         context = await new_context(self.chromium, self.url, language)
         words = self.house.casts[language].words
-        names = {"learner": words.learner[0], "teacher": words.teacher[0], "admin": "admin", "new": "admin"}
+        own = {"learner": words.learner, "teacher": words.teacher, "newcomer": words.newcomer, "longest": words.longest}
+        names = {who: name for who, (name, _) in own.items()} | dict.fromkeys((*NEW, "admin"), "admin")
         if who in names:
             page = await context.new_page()
             await page.goto(await self.house.login_link(names[who]))
@@ -64,6 +66,7 @@ class Studio:
         except Exception as error:  # noqa: BLE001 (the other pictures are wanted, too)
             self.failed.append(f"{looks[0].language} {shot.name}: {str(error).splitlines()[0]}")
             print(f"  {self.failed[-1]}", flush=True)
+        await context.set_offline(offline=False)
         for one in context.pages:
             await one.close()
 
@@ -76,9 +79,9 @@ async def run(wanted: Sequence[Shot], looks: Sequence[Look], *, keep: bool) -> i
             async with async_playwright() as playwright, houses.opened(platform) as house:
                 chromium = await playwright.chromium.launch(executable_path=find_chromium(SHELL, *WHOLE), args=FLAGS)
                 studio = Studio(chromium, house, looks, OUTPUT)
-                if new := [shot for shot in wanted if shot.who == "new"]:
-                    await studio.photograph(new)
-                if rest := [shot for shot in wanted if shot.who != "new"]:
+                for who in NEW:
+                    await studio.photograph([shot for shot in wanted if shot.who == who])
+                if rest := [shot for shot in wanted if shot.who not in NEW]:
                     await move_in(house)
                     await studio.photograph(rest)
                 await sheets.write(chromium, OUTPUT, looks, [shot.name for shot in SHOTS])
@@ -95,7 +98,7 @@ async def move_in(house: houses.House) -> None:
     await admin("PUT", "/users/admin/password", password=houses.PASSWORD)
     await houses.furnish(house)
     for cast in house.casts.values():
-        await prepare_lessons(await house.caller(cast.words.learner[0]), admin, cast)
+        await houses.prepare_lessons(await house.caller(cast.words.learner[0]), admin, cast)
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import datetime as dt
 import pathlib
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,11 +32,12 @@ TEMPLATES = {
                 'command = ["python3", "-c", "import numpy_that_is_not_installed"]'),
 }  # fmt: skip
 SETTINGS = {
-    "CODEHUB_MAX_RUNNING_PER_USER": "6",
+    "CODEHUB_MAX_RUNNING_PER_USER": "4",
     "CODEHUB_MAX_CREATIONS_PER_MINUTE": "0",
     "CODEHUB_DRAIN_SECONDS": "1",
     "COORDINATOR_ACTIVE_INTERVAL": "1",
 }
+ARCHIVES = 110_000  # bytes that the workspaces stored away here take: the past leads there
 PATIENCE = 180.0  # seconds for a workspace to get where it is wanted
 
 
@@ -107,6 +109,7 @@ async def furnish(house: House) -> None:
         await learn(house, cast)
         await make_workspaces(house, cast)
         await make_lines(house, cast)
+        await make_others(house, cast, admin)
     await write_figures(house.platform.data_dir)
 
 
@@ -215,6 +218,27 @@ async def make_lines(house: House, cast: Cast) -> None:
     await teacher("PUT", f"/queue/events/{free}", capacity=3)
 
 
+async def make_others(house: House, cast: Cast, admin: Caller) -> None:
+    """Somebody who has nothing yet, and somebody all of whose names are long."""
+    words = cast.words
+    for name, called in (words.newcomer, words.longest):
+        await admin("POST", "/users", name=name, role="teacher", display_name=called, password=PASSWORD)
+    longest = await house.caller(words.longest[0])
+    made = await longest("POST", "/workspaces", name=words.long_title, template="terminal", desired_state="STANDBY")
+    cast.facts["long_workspace"] = made["id"]
+    await longest(
+        "POST", "/workspaces", name=words.long_title.replace(" ", "-"), template="terminal", desired_state="STANDBY"
+    )
+    cast.facts["long_class"] = (await longest("POST", "/classes", title=words.long_title))["id"]
+    people = f"/classes/{cast.facts['long_class']}"
+    await longest("POST", f"{people}/people", display_name=words.longest[1])
+    await longest("POST", f"{people}/invitations", max_uses=30)
+    days = {"weekdays": ["mon", "wed"], "time": "18:30", "time_zone": "Europe/Berlin"}
+    await longest("POST", f"{people}/schedules", **days)
+    given = {"course_id": cast.facts["course_id"], "starts_on": dt.datetime.now(dt.UTC).date().isoformat()}
+    await longest("POST", f"{people}/assignments", **given)
+
+
 async def stand_in_line(house: House, cast: Cast) -> None:
     """Who says nothing for minutes has left: right before the line is looked at."""
     admin = await house.caller()
@@ -227,6 +251,31 @@ async def write_figures(data_dir: pathlib.Path) -> None:
     async with reachable(settings) as urls:
         database = await Database.open(urls.database, size=2)
         try:
-            await figures.furnish(database, dt.datetime.now(dt.UTC))
+            free = shutil.disk_usage(data_dir).free
+            await figures.furnish(database, dt.datetime.now(dt.UTC), archives=ARCHIVES, free=free)
         finally:
             await database.close()
+
+
+async def prepare_lessons(learner: Caller, admin: Caller, cast: Cast) -> None:
+    """Of the Python course that comes with the product: the first at its practice, the second at its questions."""
+    found = (await admin("GET", "/courses?limit=50"))["items"]
+    (course,) = [one for one in found if one["title"] == cast.words.shipped]
+    sessions = (await learner("POST", f"/courses/{course['id']}/plans"))["sessions"]
+    cast.facts |= {f"lesson{n}": one["id"] for n, one in enumerate(sessions, 1)}
+    cast.facts |= {"shipped_id": course["id"], "plan_id": sessions[0]["plan_id"]}
+    source = await admin("GET", f"/courses/{course['id']}/source")
+    for place, steps in ((0, 2), (1, 1)):
+        run = await learner("POST", f"/sessions/{sessions[place]['id']}/runs")
+        for index in range(steps):
+            state = {"answers": right_answers(source["sessions"][place])} if index else {}
+            path = f"/runs/{run['id']}/steps/{index}/complete"
+            await learner("POST", path, fence=run["fence"], state=state)
+
+
+def right_answers(session: dict[str, Any]) -> dict[str, Any]:
+    questions = session["blueprint"]["checkQuestions"]
+    return {
+        one["id"]: one["answer"][0] if one["kind"] == "text" and isinstance(one["answer"], list) else one["answer"]
+        for one in questions
+    }

@@ -9,6 +9,8 @@ class Words:
     language: str
     teacher: tuple[str, str]  # a login name, and what people call them
     learner: tuple[str, str]
+    newcomer: tuple[str, str]  # a teacher who has nothing yet
+    longest: tuple[str, str]  # and one whose names are all as long as they may be
     class_title: str
     learners: tuple[str, ...]
     course_title: str
@@ -19,6 +21,7 @@ class Words:
     choices: tuple[str, str]
     feedback: str
     done: str
+    long_title: str
     workspaces: tuple[str, str, str, str, str]  # runs, asleep, stored away, not started, went wrong
     slow: str
     hands: tuple[str, str]
@@ -31,6 +34,11 @@ ENGLISH = Words(
     language="en",
     teacher=("anna", "Anna Weber"),
     learner=("maya", "Maya Lindqvist"),
+    newcomer=("noor", "Noor Haddad"),
+    longest=(
+        "a-name-as-long-as-anybody-will-ever-type",
+        "Maximiliana Featherstonehaugh-Schwarzenberger of the Evening School",
+    ),
     class_title="Python, Monday group",
     learners=(
         "Adam Novak",
@@ -56,6 +64,7 @@ ENGLISH = Words(
     choices=("One", "Two"),
     feedback="Each name of the list gets a line of its own.",
     done="You can read a loop now. The next evening builds on it.",
+    long_title="An introduction to programming for people who come in the evening and have never done it before",
     workspaces=("Data analysis", "Evening project", "Last year's robotics", "Web server", "Chatbot"),
     slow="Image recognition",
     hands=("My loop never ends, and I do not know why.", "Which file do I have to change?"),
@@ -67,6 +76,11 @@ KOREAN = Words(
     language="ko",
     teacher=("kimsj", "김수진"),
     learner=("mina", "이민아"),
+    newcomer=("haneul", "정하늘"),
+    longest=(
+        "ireumi-aju-gin-seonsaengnim-ui-sayongja-ireum",
+        "이름이아주아주길어서한줄에들어가지않는선생님 김수한무거북이와두루미",
+    ),
     class_title="파이썬 월요반",
     learners=(
         "강지훈", "김서연", "박도윤", "배하늘", "서예린", "송민재", "안유진", "오태양",
@@ -82,6 +96,7 @@ KOREAN = Words(
     choices=("한 줄", "두 줄"),
     feedback="목록에 있는 이름마다 한 줄씩 출력됩니다.",
     done="이제 반복문을 읽을 수 있습니다. 다음 시간에는 여기서 이어서 합니다.",
+    long_title="퇴근하고 저녁에 모여 한 번도 배워 본 적 없는 사람끼리 천천히 함께 시작하는 프로그래밍 첫걸음",
     workspaces=("데이터 분석 기초", "저녁 프로젝트", "작년 로봇 수업", "웹 서버 실습", "챗봇"),
     slow="이미지 인식",
     hands=("반복문이 끝나지 않는데 이유를 모르겠어요.", "어느 파일을 고쳐야 하나요?"),

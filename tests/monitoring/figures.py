@@ -11,7 +11,9 @@ GB = 10**9
 NIGHT = 15  # hours ago: no leader for some hours then
 
 
-def figures(at: datetime, now: datetime, resolution: Resolution) -> Sample:
+def figures(
+    at: datetime, now: datetime, resolution: Resolution, *, archives: int = 180 * GB, free: int = 220 * GB
+) -> Sample:
     """As of then; the same each time."""
     ago = (now - at).total_seconds() / 3600
     rush = max(0.0, math.sin((at.hour + at.minute / 60 - 6) / 24 * 2 * math.pi)) ** 2
@@ -29,15 +31,16 @@ def figures(at: datetime, now: datetime, resolution: Resolution) -> Sample:
         active_workspaces=round(30 * rush + 2 * noise),
         active_people=round(26 * rush + 2 * noise),
         waiting=round(12 * rush * noise) if rush > 0.8 else 0,
-        archive_bytes=int(180 * GB - ago * 0.04 * GB),
-        disk_free_bytes=int(220 * GB + ago * 0.03 * GB),
+        archive_bytes=int(archives * (1 - ago / 4500)),
+        disk_free_bytes=int(free * (1 + ago / 7333)),
         loop_lag_seconds=0.02 + (2.5 if noise > 0.99 else 0.3 * rush),
         slowest_loop="controller",
         wakes=rules.histogram(wakes),
     )
 
 
-async def furnish(database: Database, now: datetime) -> None:
+async def furnish(database: Database, now: datetime, **sizes: int) -> None:
+    """`sizes`: what archives take now, and what is free."""
     async with database.transaction() as c:
         for resolution, length in (
             (Resolution.MINUTE, timedelta(hours=2)),
@@ -47,5 +50,5 @@ async def furnish(database: Database, now: datetime) -> None:
             at, step = rules.beginning(now, resolution), timedelta(seconds=resolution)
             for _ in range(length // step):
                 if not NIGHT <= (now - at).total_seconds() / 3600 < NIGHT + 3:
-                    await store.write(c, resolution, figures(at, now, resolution))
+                    await store.write(c, resolution, figures(at, now, resolution, **sizes))
                 at -= step
