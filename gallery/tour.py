@@ -102,7 +102,7 @@ TOUR: tuple[Kept, ...] = (
         "What ran, how long waking took, who waited: drawn on the server, and kept for a year.",
     ),
     Kept(
-        "workspaces", "en-dark-1280", "Everybody's workspaces",
+        "workspaces-ticked", "en-dark-1280", "Everybody's workspaces",
         "In the dark scheme. Found by name, person or state, and put to sleep together.",
     ),
     Kept(
