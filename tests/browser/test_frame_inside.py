@@ -91,6 +91,13 @@ async def test_jupyterlab_has_keyboard_clipboard_and_downloads_as_in_a_tab_of_it
         assert (await download.value).suggested_filename == "Untitled.ipynb"
 
 
+async def test_jupyterlab_is_dark_where_the_pages_around_it_are(lab: Lab) -> None:
+    async with an_ide(lab, "dusk", "jupyterlab") as (page, ide, _):
+        await expect(ide.locator("body[data-jp-theme-light=true]")).to_be_attached()
+        await page.emulate_media(color_scheme="dark")
+        await expect(ide.locator("body[data-jp-theme-light=false]")).to_be_attached()
+
+
 async def test_who_leaves_unsaved_work_is_asked_and_who_wakes_a_workspace_is_not(lab: Lab) -> None:
     async with an_ide(lab, "unsaved", "jupyterlab") as (page, ide, id_):
         await type_into_a_notebook(page, ide, "not_saved_yet = 1")
