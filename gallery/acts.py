@@ -230,3 +230,9 @@ async def install_an_ide(page: Page, _cast: Cast) -> Page:
         await page.locator("#ide-install").click()
     await page.locator(".ide-steps li").first.wait_for(timeout=WAIT_MS)
     return page
+
+
+async def stop_installing(page: Page, _cast: Cast) -> Page:
+    await page.locator("#ide-cancel").click()
+    await page.locator("#ide-install").wait_for(timeout=WAIT_MS)
+    return page

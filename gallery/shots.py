@@ -119,4 +119,5 @@ SHOTS: tuple[Shot, ...] = (
     Shot("backups", "admin", "/backups"),
     Shot("backups-running", "admin", "/backups", acts.begin_a_backup),
     Shot("ide-installing", "admin", "/templates", acts.install_an_ide),
+    Shot("ide-stopped", "admin", "/templates", acts.stop_installing),
 )
