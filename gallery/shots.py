@@ -102,7 +102,7 @@ SHOTS: tuple[Shot, ...] = (
     Shot("people", "admin", "/people"),
     Shot("people-menu", "admin", "/people", acts.open_menu),
     Shot("workspaces", "admin", "/workspaces", whole=False),
-    Shot("workspaces-ticked", "admin", "/workspaces?q=a", acts.tick_two, whole=False),
+    Shot("workspaces-ticked", "admin", "/workspaces?q=Data", acts.tick_two, whole=False),
     Shot("workspaces-none", "admin", "/workspaces?q=nothing-is-called-so"),
     Shot("bulk", "admin", "/workspaces?q={asking}", acts.put_all_to_sleep),
     Shot("operator-hour", "admin", "/operator?range=hour"),
