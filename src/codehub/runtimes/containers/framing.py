@@ -24,11 +24,14 @@ def frame(descriptor: int, content: bytes | memoryview) -> bytes:
 
 
 async def frames(reader: Reader) -> AsyncIterator[tuple[int, bytes]]:
-    """A container's two streams in one."""
+    """A container's two streams in one. Raises ValueError at a length that nothing of ours sends."""
     while True:
         try:
             head = await reader.readexactly(HEADER)
-            yield head[0], await reader.readexactly(int.from_bytes(head[4:], "big"))
+            size = int.from_bytes(head[4:], "big")
+            if size > LONGEST:
+                raise ValueError(f"a frame of {size} bytes")
+            yield head[0], await reader.readexactly(size)
         except asyncio.IncompleteReadError:
             return
 
