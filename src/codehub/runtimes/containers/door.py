@@ -20,7 +20,7 @@ from typing import Any
 from codehub.runtimes import logs
 from codehub.runtimes.containers import job, relay
 from codehub.runtimes.containers.commands import ASK, CLOCK, KILL, Command, Init
-from codehub.runtimes.containers.framing import END, STDERR, STDOUT, frame, read_piece
+from codehub.runtimes.containers.framing import END, LARGEST_FRAME, STDERR, STDOUT, frame, read_piece
 from codehub.runtimes.shepherd.relay import copy
 from codehub.system import doors
 
@@ -110,8 +110,9 @@ class Door:
 
     async def _carry_out(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def say(descriptor: int, content: bytes) -> None:
-            writer.write(frame(descriptor, content))
-            await writer.drain()
+            for start in range(0, len(content), LARGEST_FRAME):
+                writer.write(frame(descriptor, content[start : start + LARGEST_FRAME]))
+                await writer.drain()
 
         given = _Given(reader)
         work = asyncio.create_task(self._work(request, given, say))

@@ -12,7 +12,8 @@ from typing import Protocol
 STDOUT, STDERR, END = 1, 2, 3  # END: how it went, as JSON
 HEADER = 8
 LENGTH = 4
-LONGEST = 16 << 20
+LONGEST = 16 << 20  # a text, as that of a request
+LARGEST_FRAME = 1 << 20  # many wait to be read
 
 
 class Reader(Protocol):
@@ -29,7 +30,7 @@ async def frames(reader: Reader) -> AsyncIterator[tuple[int, bytes]]:
         try:
             head = await reader.readexactly(HEADER)
             size = int.from_bytes(head[4:], "big")
-            if size > LONGEST:
+            if size > LARGEST_FRAME:
                 raise ValueError(f"a frame of {size} bytes")
             yield head[0], await reader.readexactly(size)
         except asyncio.IncompleteReadError:

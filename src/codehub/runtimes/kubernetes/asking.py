@@ -89,7 +89,7 @@ class Asked:
                 self.returncode = -1
                 self.outcome = self.outcome or {"error": "the workspace's relay has gone"}
             self.stderr.feed_eof()
-            self._writer.close()
+            self._writer.transport.abort()  # nothing is to come: one that goes on is not waited for
             if not self._discarding:
                 await self._pieces.put(b"")
 
@@ -129,7 +129,7 @@ class Asked:
         self._discarding = True
         while not self._pieces.empty():
             self._pieces.get_nowait()
-        self._writer.close()
+        self._writer.transport.abort()
         if not self._reading.done():
             self._reading.cancel()
 
