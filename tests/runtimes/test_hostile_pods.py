@@ -77,7 +77,7 @@ async def impostor(tmp_path: pathlib.Path) -> AsyncIterator[Impostor]:
 
         servers.append(await asyncio.start_server(serve, "127.0.0.1", 0, ssl=doors.serving(tmp_path)))
         port = servers[-1].sockets[0].getsockname()[1]
-        return Asking(keys), Address(host="127.0.0.1", port=port, key=name)
+        return Asking(keys, SystemClock()), Address(host="127.0.0.1", port=port, key=name)
 
     yield stand
     for server in servers:
