@@ -39,8 +39,9 @@ async def test_a_key_is_replaced_in_three_steps_and_in_none_of_them_is_anybody_s
 ) -> None:
     assert await meet(before, after)
     assert await meet(after, before)
-    assert Doors(before).client(Doors(after).new())
-    assert Doors(after).client(Doors(before).new())
+    for ours, others in ((before, after), (after, before)):
+        name = Doors(others).new()
+        assert Doors(ours).pair(name) == Doors(others).pair(name)
 
 
 async def test_in_fewer_steps_those_that_were_not_started_anew_yet_are_shut_out() -> None:

@@ -29,6 +29,7 @@ PAIR = pathlib.Path("/run/door")  # certificate and key of this start
 BACKLOG = 512
 HELLO_SECONDS = 20.0
 LAST_SECONDS = 5.0  # after the IDE's end
+LAST_ANSWER_SECONDS = 300.0  # to read what an IDE said before it ended the connection, by however slow a line
 ALONE_SECONDS = 60.0  # that a pod with nothing but a home waits for the coordinator that made it
 PIECE = 1 << 16
 Answer = Callable[[int, bytes], Awaitable[None]]
@@ -62,9 +63,8 @@ class Door:
         except OSError:  # not up yet: like a port that nobody listens on
             writer.transport.abort()
             return
-        await asyncio.gather(copy(reader, back), copy(there, writer))
-        for end in (writer, back):
-            end.close()
+        await asyncio.gather(copy(reader, back), _to_its_end(there, writer))
+        back.close()
 
     async def until_ide_ends(self) -> None:
         """It has begun, or soon will: its container may be pulled still."""
@@ -202,6 +202,12 @@ class Door:
             await process.wait()
 
 
+async def _to_its_end(there: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The end as well, which may be that of an answer: TLS knows no end of one direction alone."""
+    await copy(there, writer)
+    writer.close()
+
+
 VERBS = {"exec": Door.exec, "stop": Door.stop, "logs": Door.logs, "job": Door.job}
 
 
@@ -243,7 +249,10 @@ async def serve(order: Order) -> None:
     only = doors.serving(PAIR)
     servers = [await asyncio.start_server(door.answer, None, ASK_PORT, ssl=only, backlog=BACKLOG)]
     if order.target:
-        servers.append(await asyncio.start_server(door.pass_on, None, IDE_PORT, ssl=only, backlog=BACKLOG))
+        passing_on = await asyncio.start_server(
+            door.pass_on, None, IDE_PORT, ssl=only, backlog=BACKLOG, ssl_shutdown_timeout=LAST_ANSWER_SECONDS
+        )
+        servers.append(passing_on)
     ending = asyncio.create_task(door.until_ide_ends() if order.target else door.until_unused())
     await door.done.wait()
     ending.cancel()
