@@ -56,6 +56,10 @@ def test_a_url_of_redis_says_what_kind_it_is(
         ("redis://h:x", "not a valid URL"),
         ("redis://h?nonsense=1", "not known: nonsense"),
         ("redis+sentinel://a/labs?ssl_ca_certs=/ca.pem", "begin it with rediss+sentinel://"),
+        (f"redis://u:1?{SECRET}=x@h/0", "write / @ : # ?"),
+        (f"redis://u:1#{SECRET}@h/0", "write / @ : # ?"),
+        (f"redis+cluster://u:1?{SECRET}=x@h1,h2", "write / @ : # ?"),
+        (f"redis+sentinel://u:1?{SECRET}=x@h1,h2/m", "write / @ : # ?"),
     ],
 )
 def test_what_is_wrong_with_a_url_of_redis_is_said_in_a_line(url: str, problem: str) -> None:
@@ -95,6 +99,7 @@ def test_a_url_of_postgresql_is_one_for_each_host(url: str, each: list[str]) -> 
         ("postgresql://h/db?target_session_attrs=any", "CodeHub writes"),
         (f"postgresql://u:{SECRET}@a,,b/db", "separated by commas"),
         ("postgresql://[::1/db", "not a valid URL"),
+        (f"postgresql://u:1?target_session_attrs={SECRET}@h/db", "CodeHub writes"),
     ],
 )
 def test_what_is_wrong_with_a_url_of_postgresql_is_said_in_a_line(url: str, problem: str) -> None:

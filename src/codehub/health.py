@@ -18,7 +18,7 @@ OK = "ok"
 LEAVING = "is stopping"
 REQUEST_SECONDS = 5.0
 LONGEST_HEAD = 8192
-AT_ONCE = 64  # connections: probes ask one at a time
+AT_ONCE = 64  # connections: probes ask one at a time, and at once
 REASONS = {200: "OK", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 JSON = "application/json"
 NOT_A_REQUEST = (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
@@ -37,7 +37,7 @@ class Health:
         self.leaving = False  # told to stop: whoever can should ask another one
         self._networks = metrics_networks
         self._checks = checks
-        self._open = 0
+        self._open: dict[asyncio.StreamWriter, None] = {}  # the oldest first
 
     @contextlib.asynccontextmanager
     async def serving(self, listeners: Sequence[socket.socket]) -> AsyncIterator[None]:
@@ -71,14 +71,17 @@ class Health:
         return address.is_loopback or any(address in network for network in self._networks)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        if len(self._open) == AT_ONCE:  # who says nothing must not keep a probe out, whose failure ends the process
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.transport.abort()
+        self._open[writer] = None
         try:
-            if self._open <= AT_ONCE:
-                with contextlib.suppress(*NOT_A_REQUEST):
-                    async with asyncio.timeout(REQUEST_SECONDS):
-                        await self._exchange(reader, writer)
+            with contextlib.suppress(*NOT_A_REQUEST):
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    await self._exchange(reader, writer)
         finally:
-            self._open -= 1
+            self._open.pop(writer, None)
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

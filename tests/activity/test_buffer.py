@@ -4,7 +4,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from codehub.activity import keys
+from codehub.activity import keys, scripts
 from codehub.activity.model import Watched
 from codehub.activity.recorder import Recorder
 from codehub.settings import ActivityConfig
@@ -71,3 +71,14 @@ async def test_a_listing_after_more_than_a_minute_is_somebodys(redis_client: Red
         await recorder.flush()
         await clock.advance(61)
     assert (await seen(redis_client))["browsing"] == 3
+
+
+async def test_taking_over_a_second_time_because_the_answer_was_not_heard_loses_nothing(redis_client: Redis) -> None:
+    """A client of a Cluster asks again by itself when a connection breaks, by then maybe of another primary."""
+    name = f"{keys.TAKEN}:1:x"
+    await redis_client.zadd(keys.ACTIVITY, {"w1": 1})
+    await scripts.run(redis_client, "take", name)
+    await redis_client.zadd(keys.ACTIVITY, {"w2": 2})
+    assert await scripts.run(redis_client, "take", name) == [name.encode()]
+    assert await redis_client.zrange(name, 0, -1) == [b"w1"]
+    assert await redis_client.zrange(keys.ACTIVITY, 0, -1) == [b"w2"]

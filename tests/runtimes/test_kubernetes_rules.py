@@ -158,6 +158,13 @@ def test_how_it_ended_is_what_its_first_process_wrote_else_what_the_cluster_saw(
     assert judging.exit_of(seen(ide=RUNNING)) is None
 
 
+@pytest.mark.parametrize("said", ["\u00b2", "9" * 4096, "99999999999\n", "-1", "1_0"])
+def test_what_an_ide_writes_in_the_place_of_its_exit_code_is_no_number(said: str) -> None:
+    ended = judging.exit_of(seen(ide={"terminated": {"exitCode": 137, "message": said}}))
+    assert ended
+    assert ended.code == 137
+
+
 def test_one_that_the_cluster_cannot_reach_still_runs_and_it_is_said_what_is_awaited() -> None:
     lost = seen(ide=RUNNING, podIP="10.0.0.1", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     assert judging.runs(lost)

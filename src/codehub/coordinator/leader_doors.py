@@ -117,7 +117,7 @@ async def _ending(serve: Serve) -> AsyncIterator[Serve]:
         working = asyncio.ensure_future(serve(reader, writer))
         under_way.add(working)
         try:
-            with contextlib.suppress(asyncio.CancelledError, ConnectionError, TimeoutError, ValueError):
+            with contextlib.suppress(asyncio.CancelledError, OSError, ValueError):  # it broke off
                 await working
         finally:
             under_way.discard(working)

@@ -1,7 +1,13 @@
-"""Reading a workspace's log: its end, and what comes. The shepherd writes it (`shepherd.log_files`)."""
+"""Reading a workspace's log: its end, and what comes. The shepherd writes it (`shepherd.log_files`).
 
+In a pod the folder is the IDE's as well, and who reads has files that the IDE may not see: only what is a file there is
+read, never what a link leads to, and nothing that could be waited for.
+"""
+
+import errno
 import os
 import pathlib
+import stat
 from collections.abc import AsyncIterator
 
 from codehub.clock import Clock
@@ -17,13 +23,25 @@ def tail(folder: pathlib.Path, size: int) -> bytes:
     return _end_of(folder / PREVIOUS, size - len(current)) + current if len(current) < size else current
 
 
-def _end_of(path: pathlib.Path, size: int) -> bytes:
+def _opened(path: pathlib.Path) -> int | None:
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
-            return file.read(size)
-    except FileNotFoundError:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as e:
+        if e.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:  # nothing, a link, a socket
+            return None
+        raise
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    return None
+
+
+def _end_of(path: pathlib.Path, size: int) -> bytes:
+    if (descriptor := _opened(path)) is None:
         return b""
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(max(0, os.fstat(descriptor).st_size - size))
+        return file.read(size)
 
 
 async def follow(folder: pathlib.Path, clock: Clock, tail_bytes: int) -> AsyncIterator[bytes]:
@@ -66,14 +84,11 @@ class _Reader:
         return b""
 
     def _open(self) -> None:
-        try:
-            self._file = os.open(self._folder / CURRENT, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            self._file = None
+        self._file = _opened(self._folder / CURRENT)
 
     def _is_current(self) -> bool:
         try:
-            named = (self._folder / CURRENT).stat().st_ino
+            named = (self._folder / CURRENT).lstat().st_ino
         except FileNotFoundError:
             return True
         return self._file is None or named == os.fstat(self._file).st_ino

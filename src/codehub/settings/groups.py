@@ -139,7 +139,9 @@ class AuthConfig:
     secret_key: str | None = setting(
         "CODEHUB_SECRET_KEY",
         None,
-        "Signs cookies. Shared by all processes. To rotate, put the new one first: `new,old`. Unset: made and kept.",
+        "Signs cookies, and proves processes to each other. Shared by all of them. To rotate, put the new one first: "
+        "`new,old`; where several machines are restarted one by one, `old,new` on all of them before. Unset: made and "
+        "kept.",
         check=keys_long_enough,
         secret=True,
     )

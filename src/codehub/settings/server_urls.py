@@ -19,7 +19,7 @@ OPTIONS = {"socket_timeout", "socket_connect_timeout", "max_connections", "healt
 OF_ONE = {"db", "username", "password", "client_name", "socket_keepalive"}
 SENTINEL_LOGIN = ("sentinel_username", "sentinel_password")
 WRITABLE = ("read-write", "primary")
-BAD_REDIS = "write / @ : # in a password as %2F %40 %3A %23"
+MISQUOTED = "is not a valid URL; write / @ : # ? in a password as %2F %40 %3A %23 %3F"
 
 
 def split(url: str) -> SplitResult:
@@ -32,7 +32,7 @@ def _require_valid(url: str) -> None:
     try:
         _ = urlsplit(url).port
     except ValueError:
-        raise ValueError(f"is not a valid URL; {BAD_REDIS}") from None
+        raise ValueError(MISQUOTED) from None
 
 
 class Kind(enum.StrEnum):
@@ -58,6 +58,8 @@ def redis(url: str) -> RedisUrl:
     if parts.scheme in {"redis", "rediss", "unix"}:
         if "," in parts.netloc.rpartition("@")[2]:
             raise ValueError("names several servers: begin it with redis+cluster:// or redis+sentinel://")
+        if "@" in parts.fragment:
+            raise ValueError(MISQUOTED)
         _require_valid(url)
         _options(parts, OPTIONS | OF_ONE)
         return RedisUrl(Kind.SERVER, url)
@@ -65,7 +67,7 @@ def redis(url: str) -> RedisUrl:
         raise ValueError(f"must be a URL beginning with {REDIS_FORMS}")
     login, at, names = parts.netloc.rpartition("@")
     if parts.fragment or ("@" in parts.path and not at):
-        raise ValueError(f"is not a valid URL; {BAD_REDIS}")
+        raise ValueError(MISQUOTED)
     hosts = _hosts(names, 26379 if kind == Kind.SENTINEL else 6379)
     given = _options(parts, OPTIONS | (set(SENTINEL_LOGIN) if kind == Kind.SENTINEL else set()))
     path = [unquote(part) for part in parts.path.split("/") if part]
@@ -80,6 +82,8 @@ def redis(url: str) -> RedisUrl:
 def _options(parts: SplitResult, known: set[str]) -> dict[str, str]:
     given = {name: values[0] for name, values in parse_qs(parts.query).items()}
     if unknown := sorted(set(given) - known):
+        if "@" in parts.query:  # what stands before it is no option, but the end of a password
+            raise ValueError(MISQUOTED)
         raise ValueError(f"has an option that is not known: {unknown[0][:30]}")
     if not parts.scheme.startswith("rediss") and (only := sorted(set(given) & set(TLS))):
         raise ValueError(f"has {only[0]}, which is for TLS: begin it with {parts.scheme.replace('redis', 'rediss')}://")
@@ -125,9 +129,7 @@ def postgres(url: str) -> tuple[str, ...]:
         raise ValueError("must be a URL beginning with postgresql:// or postgres://")
     wanted = parse_qs(parts.query).get("target_session_attrs", [WRITABLE[0]])[0]
     if wanted not in WRITABLE:
-        raise ValueError(
-            f"has target_session_attrs={wanted[:20]}: CodeHub writes, so only {' or '.join(WRITABLE)} will do"
-        )
+        raise ValueError(f"asks for other target_session_attrs than {' or '.join(WRITABLE)}: CodeHub writes")
     login, at, names = parts.netloc.rpartition("@")
     if "," not in names:
         _require_valid(url)

@@ -20,7 +20,7 @@ from typing import Any
 from codehub.runtimes import logs
 from codehub.runtimes.containers import job, relay
 from codehub.runtimes.containers.commands import ASK, CLOCK, KILL, Command, Init
-from codehub.runtimes.containers.framing import END, STDERR, STDOUT, frame, read_piece
+from codehub.runtimes.containers.framing import END, LARGEST_FRAME, STDERR, STDOUT, frame, read_piece
 from codehub.runtimes.shepherd.relay import copy
 from codehub.system import doors
 
@@ -29,6 +29,7 @@ PAIR = pathlib.Path("/run/door")  # certificate and key of this start
 BACKLOG = 512
 HELLO_SECONDS = 20.0
 LAST_SECONDS = 5.0  # after the IDE's end
+LAST_ANSWER_SECONDS = 300.0  # to read what an IDE said before it ended the connection, by however slow a line
 ALONE_SECONDS = 60.0  # that a pod with nothing but a home waits for the coordinator that made it
 PIECE = 1 << 16
 Answer = Callable[[int, bytes], Awaitable[None]]
@@ -62,9 +63,8 @@ class Door:
         except OSError:  # not up yet: like a port that nobody listens on
             writer.transport.abort()
             return
-        await asyncio.gather(copy(reader, back), copy(there, writer))
-        for end in (writer, back):
-            end.close()
+        await asyncio.gather(copy(reader, back), _to_its_end(there, writer))
+        back.close()
 
     async def until_ide_ends(self) -> None:
         """It has begun, or soon will: its container may be pulled still."""
@@ -110,8 +110,9 @@ class Door:
 
     async def _carry_out(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def say(descriptor: int, content: bytes) -> None:
-            writer.write(frame(descriptor, content))
-            await writer.drain()
+            for start in range(0, len(content), LARGEST_FRAME):
+                writer.write(frame(descriptor, content[start : start + LARGEST_FRAME]))
+                await writer.drain()
 
         given = _Given(reader)
         work = asyncio.create_task(self._work(request, given, say))
@@ -201,6 +202,12 @@ class Door:
             await process.wait()
 
 
+async def _to_its_end(there: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The end as well, which may be that of an answer: TLS knows no end of one direction alone."""
+    await copy(there, writer)
+    writer.close()
+
+
 VERBS = {"exec": Door.exec, "stop": Door.stop, "logs": Door.logs, "job": Door.job}
 
 
@@ -242,7 +249,10 @@ async def serve(order: Order) -> None:
     only = doors.serving(PAIR)
     servers = [await asyncio.start_server(door.answer, None, ASK_PORT, ssl=only, backlog=BACKLOG)]
     if order.target:
-        servers.append(await asyncio.start_server(door.pass_on, None, IDE_PORT, ssl=only, backlog=BACKLOG))
+        passing_on = await asyncio.start_server(
+            door.pass_on, None, IDE_PORT, ssl=only, backlog=BACKLOG, ssl_shutdown_timeout=LAST_ANSWER_SECONDS
+        )
+        servers.append(passing_on)
     ending = asyncio.create_task(door.until_ide_ends() if order.target else door.until_unused())
     await door.done.wait()
     ending.cancel()

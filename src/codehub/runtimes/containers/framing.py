@@ -12,7 +12,8 @@ from typing import Protocol
 STDOUT, STDERR, END = 1, 2, 3  # END: how it went, as JSON
 HEADER = 8
 LENGTH = 4
-LONGEST = 16 << 20
+LONGEST = 16 << 20  # a text, as that of a request
+LARGEST_FRAME = 1 << 20  # many wait to be read
 
 
 class Reader(Protocol):
@@ -24,11 +25,14 @@ def frame(descriptor: int, content: bytes | memoryview) -> bytes:
 
 
 async def frames(reader: Reader) -> AsyncIterator[tuple[int, bytes]]:
-    """A container's two streams in one."""
+    """A container's two streams in one. Raises ValueError at a length that nothing of ours sends."""
     while True:
         try:
             head = await reader.readexactly(HEADER)
-            yield head[0], await reader.readexactly(int.from_bytes(head[4:], "big"))
+            size = int.from_bytes(head[4:], "big")
+            if size > LARGEST_FRAME:
+                raise ValueError(f"a frame of {size} bytes")
+            yield head[0], await reader.readexactly(size)
         except asyncio.IncompleteReadError:
             return
 

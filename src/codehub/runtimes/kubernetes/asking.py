@@ -1,15 +1,19 @@
-"""What a pod's door is asked (`containers.door`): one request a connection. For `lifecycle`, `jobs`, `runtime`."""
+"""What a pod's door is asked (`containers.door`): one request a connection. For `lifecycle`, `jobs`, `runtime`.
+
+A door stands in the pod of code that nobody knows, so what it answers is bounded here as well: it is one person's, and
+the memory is everybody's.
+"""
 
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from codehub.clock import Clock
 from codehub.runtimes import connect
 from codehub.runtimes.base import Address, RuntimeFailureError
-from codehub.runtimes.containers.framing import END, STDERR, STDOUT, frames, piece
+from codehub.runtimes.containers.framing import END, LONGEST, STDERR, STDOUT, frames, piece
 from codehub.system.doors import Doors
 
 CONNECT_SECONDS = 30.0  # the relay starts with the IDE, or a little later
@@ -17,6 +21,15 @@ PAUSE = 0.1
 PIECES = 16  # of output that wait to be read
 BUFFER = 1 << 20
 LARGEST_PIECE = 1 << 20
+
+
+@contextlib.contextmanager
+def understood() -> Iterator[None]:
+    """Whatever is made of an answer: one that makes no sense is its workspace's failure, not ours."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as e:
+        raise RuntimeFailureError(f"the workspace's relay makes no sense ({type(e).__name__})") from e
 
 
 class Asked:
@@ -54,24 +67,29 @@ class Asked:
             await clock.sleep(PAUSE)
 
     async def _read(self) -> None:
+        reported = 0
         try:
             async for descriptor, content in frames(self._reader):
                 if descriptor == END:
-                    self.outcome = json.loads(content)
-                    self.returncode = int(self.outcome.get("code", 0))
+                    with understood():
+                        outcome = json.loads(content)
+                        self.outcome, self.returncode = outcome, int(outcome.get("code", 0))
                     break
                 if descriptor == STDERR:
+                    reported += len(content)
+                    if reported > LONGEST:
+                        break
                     self.stderr.feed_data(content)
                 elif descriptor == STDOUT and not self._discarding:
                     await self._pieces.put(content)
-        except (OSError, ValueError):
-            pass  # it has gone without a word
+        except (OSError, ValueError, RuntimeFailureError):
+            pass  # it has gone without a word, or makes no sense
         finally:
             if self.returncode is None:
                 self.returncode = -1
                 self.outcome = self.outcome or {"error": "the workspace's relay has gone"}
             self.stderr.feed_eof()
-            self._writer.close()
+            self._writer.transport.abort()  # nothing is to come: one that goes on is not waited for
             if not self._discarding:
                 await self._pieces.put(b"")
 
@@ -111,7 +129,7 @@ class Asked:
         self._discarding = True
         while not self._pieces.empty():
             self._pieces.get_nowait()
-        self._writer.close()
+        self._writer.transport.abort()
         if not self._reading.done():
             self._reading.cancel()
 
@@ -146,7 +164,7 @@ class Asking:
             ):
                 feeding = asyncio.create_task(asked.feed(contents))
                 try:
-                    printed = b"".join([bytes(content) async for content in asked.pieces()])
+                    printed = await _all(asked)
                     await asked.wait()
                 finally:
                     feeding.cancel()
@@ -156,3 +174,12 @@ class Asking:
                 return printed, {**asked.outcome, "said": said}
         except TimeoutError:
             raise RuntimeFailureError(f"the workspace's relay took longer than {seconds:g} s") from None
+
+
+async def _all(asked: Asked) -> bytes:
+    printed = bytearray()
+    async for content in asked.pieces():
+        printed += content
+        if len(printed) > LONGEST:
+            raise RuntimeFailureError("the workspace's relay says more than it was asked")
+    return bytes(printed)

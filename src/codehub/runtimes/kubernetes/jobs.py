@@ -15,7 +15,7 @@ from codehub.archives.model import Progress
 from codehub.runtimes.base import Address, HomeFullError, RuntimeFailureError
 from codehub.runtimes.containers.homes import Home
 from codehub.runtimes.kubernetes import judging, names
-from codehub.runtimes.kubernetes.asking import Asking
+from codehub.runtimes.kubernetes.asking import Asking, understood
 from codehub.runtimes.kubernetes.lifecycle import Lifecycle, ask_address
 
 JOB_SECONDS = 60.0
@@ -64,7 +64,9 @@ class Jobs:
 
     async def ask(self, workspace_id: str, home: Home, name: str, *contents: bytes, **arguments: object) -> Any:
         """The same for one that answers in JSON."""
-        said = json.loads(await self.run(workspace_id, home, name, arguments, *contents))
+        printed = await self.run(workspace_id, home, name, arguments, *contents)
+        with understood():
+            said = dict(json.loads(printed))
         if "error" in said:
             raise (HomeFullError if said.get("full") else RuntimeFailureError)(said["error"])
         return said

@@ -1,5 +1,6 @@
 """What a pod's status means. Pure; `lifecycle` asks."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,6 +10,7 @@ from codehub.runtimes.kubernetes import names
 from codehub.runtimes.kubernetes.api import Object
 
 ENDED = {"Succeeded", "Failed"}
+EXIT_CODE = re.compile("[0-9]{1,3}")
 # Why a container waits: for an image that may yet come, and for what nobody will change.
 PULLING = {"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"}
 NO_IMAGE = {"InvalidImageName", "ErrImageNeverPull"}
@@ -99,7 +101,7 @@ def exit_of(pod: Object) -> Exit | None:
         return Exit(None, f"{status['reason']}: {status.get('message', '')}")  # evicted before it began, for example
     first, _, tail = (terminated.get("message") or "").partition("\n")
     at = _time(terminated.get("finishedAt") or "")
-    if first.isdigit():
+    if EXIT_CODE.fullmatch(first):  # what runs in the container can write there, too
         return Exit(int(first), tail, at)
     why = f"[codehub] {terminated.get('reason', '')} {terminated.get('message') or ''}".strip()
     return Exit(terminated.get("exitCode"), why, at)

@@ -35,7 +35,7 @@ from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.containers.homes import PARKED, VOLUME, Entry, Home, Seen, TakenError
 from codehub.runtimes.kubernetes import bodies, names
 from codehub.runtimes.kubernetes.api import Access, Api
-from codehub.runtimes.kubernetes.asking import Asking
+from codehub.runtimes.kubernetes.asking import Asking, understood
 from codehub.runtimes.kubernetes.jobs import Jobs
 from codehub.runtimes.kubernetes.lifecycle import Lifecycle, ask_address
 from codehub.runtimes.kubernetes.names import Names
@@ -226,7 +226,8 @@ class KubernetesRuntime:
         output, said = await self._asking.ask(
             ask_address(pod), {"do": "exec", "command": wanted}, [stdin], seconds=timeout_seconds + SLACK_SECONDS
         )
-        return ExecResult(said["code"], output, said["left_out"], said["timed_out"])
+        with understood():
+            return ExecResult(int(said["code"]), output, int(said["left_out"]), bool(said["timed_out"]))
 
     async def put(
         self,
@@ -245,7 +246,8 @@ class KubernetesRuntime:
                 raise HomeFullError(limits.full(used, quota.bytes))
         async with self._locks[workspace_id]:
             said = await self._jobs.ask(workspace_id, entry.home, "put", *contents)
-        return inside.put_files(files, said)
+        with understood():
+            return inside.put_files(files, said)
 
     async def logs(self, workspace_id: str, *, tail_bytes: int = 65536, follow: bool = False) -> AsyncIterator[bytes]:
         """Of one that has ended, its last words. What follows is followed through the next start."""
@@ -270,7 +272,8 @@ class KubernetesRuntime:
             entry = await self.volumes_.require(workspace_id)
             seconds = self._config.disk_usage_seconds
             measured = await self._jobs.run(workspace_id, entry.home, "measure", {}, seconds=seconds)
-        return int(measured.split()[0])
+        with understood():
+            return int(measured.split()[0])
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
