@@ -4,6 +4,7 @@ import os
 import re
 import signal
 
+import pytest
 from playwright.async_api import Page, Request, expect
 
 from tests.browser.conftest import IN_ONE_LOOP, WAIT_MS, Lab, inside
@@ -70,6 +71,25 @@ async def test_the_frame_waits_for_the_ide_and_its_page_is_loaded_once(lab: Lab)
         assert asked.count(f"/w/{id_}/") == 1
         assert not [path for path in asked if path.startswith(("/_codehub/status", "/_codehub/news"))]
         assert await wakes(lab, id_) == 1
+
+
+MOVES_AT_ONCE = """() => document.getAnimations().filter((one) => one.effect.getTiming().delay < 1000)
+  .map((one) => `${one.animationName} of ${one.effect.target.outerHTML}`)"""
+
+
+@pytest.mark.parametrize("page_around", ["open", "w"])
+async def test_nothing_is_drawn_anew_while_an_ide_starts_that_is_there_in_a_moment(lab: Lab, page_around: str) -> None:
+    """It would be drawn by the cores that the IDE starts on. Later it moves, so that it does not look stuck."""
+    who = f"still-{page_around}"
+    async with lab.somebody(who, reduced_motion="no-preference") as context:
+        page = await context.new_page()
+        id_ = await lab.workspace(who, "Still", "hangs", "RUNNING")
+        await page.goto(f"/{page_around}/{id_}", wait_until="commit")
+        await expect(page.locator(".steps .now")).to_be_visible()
+        assert await page.evaluate("document.getAnimations().length")
+        assert await page.evaluate(MOVES_AT_ONCE) == []
+        blurred = "[...document.querySelectorAll('*')].filter((e) => getComputedStyle(e).backdropFilter !== 'none')"
+        assert await page.evaluate(f"{blurred}.map((e) => e.className)") == []
 
 
 async def test_two_tabs_get_there_by_one_wake(lab: Lab) -> None:
