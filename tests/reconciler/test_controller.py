@@ -16,6 +16,7 @@ from codehub.coordinator.leader import Lease
 from codehub.db import Database
 from codehub.errors import LeaseLostError
 from codehub.policy.model import ALL_SCOPES, Principal, Role
+from codehub.reconciler import operations
 from codehub.reconciler.controller import Controller
 from codehub.reconciler.idle_recheck import ByActivity
 from codehub.reconciler.operations import Operations
@@ -107,11 +108,11 @@ async def build(
 ) -> House:
     config = CoordinatorConfig(**settings)
     lease = await lead(database)
-    operations = Operations(lease, runtime, NullArchives(), OneTemplate(), clock, config)  # type: ignore[arg-type]
+    does = Operations(lease, runtime, NullArchives(), OneTemplate(), clock, config)  # type: ignore[arg-type]
     reader = ActivityReader(redis_client, clock, 30.0, "this boot")
     ttl_policies = TtlPolicies(TtlConfig(), ActivityConfig(), OneTemplate())  # type: ignore[arg-type]
     recheck = ByActivity(reader, clock, ttl_policies)
-    controller = Controller(lease, runtime, operations, clock, config, lambda: None, recheck)
+    controller = Controller(lease, runtime, does, clock, config, lambda: None, recheck)
     service = Workspaces(database, clock, LimitsConfig(), OneTemplate(), a_line(clock))  # type: ignore[arg-type]
     return House(database, clock, runtime, service, controller, config, lease)
 
@@ -263,6 +264,39 @@ async def test_an_ide_that_is_gone_before_it_answers_is_quoted(house: House, mon
     w = await house.service.get(MINA, id_)
     assert w.error_info
     assert "exit code 1. Its last words: no such module" in w.error_info["last_error"]
+
+
+class Announces(NullRuntime):
+    """Says after a long while that an IDE begins to listen, which answers after another one."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.pauses: list[float] = []
+
+    async def begins_to_listen(self, workspace_id: str, pause: float) -> bool:
+        self.pauses.append(pause)
+        if len(self.pauses) == 4:
+            self.silent.discard(workspace_id)
+        await self.clock.advance(20)
+        return len(self.pauses) == 1
+
+
+async def test_an_ide_that_is_said_to_listen_is_asked_again_soon(
+    database: Database, redis_client: Redis, clock: ManualClock
+) -> None:
+    async with database.connection() as c:
+        await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
+    runtime = Announces(clock)
+    house = await build(database, redis_client, clock, runtime)
+    id_ = await house.create()
+    await house.tick()
+    runtime.silent.add(id_)
+    await house.until(id_, Phase.RUNNING)
+    soon, late = operations.SHORTEST_PAUSE, operations.LONGEST_PAUSE
+    assert runtime.pauses == [soon, soon, late, late]
+    assert runtime.looks["container"] == 1 + len(runtime.pauses)
+    await house.controller.close()
 
 
 async def test_an_ide_that_dies_after_running_well_is_simply_started_again(house: House) -> None:

@@ -13,6 +13,7 @@ from codehub.coordinator.leader import Lease
 from codehub.errors import InvalidRequestError, UnavailableError
 from codehub.reconciler.transitions import Transitions
 from codehub.runtimes.base import (
+    Announcing,
     Container,
     Exit,
     ImageNotFoundError,
@@ -29,7 +30,7 @@ from codehub.workspaces import rules, store
 from codehub.workspaces.model import Operation, Workspace
 
 # A small program answers at once and a large one after seconds: the next question comes after a part of what it took so
-# far, so that waiting for it costs a person little at either.
+# far, so that waiting for it costs a person little at either. Where the runtime tells, it is asked when it listens.
 SHORTEST_PAUSE, LONGEST_PAUSE, PART = 0.005, 0.25, 1 / 20
 # Without complaint and before it answered: nearly always a program that forks and lets its first process go.
 BACKGROUND_HINT = " (an IDE has to stay in the foreground: with its first process everything in the workspace ends)"
@@ -147,8 +148,16 @@ class Operations:
                 raise StartFailedError(_how_it_ended(ended) if ended else "it ended at once")
             if container.answers:
                 return container
-            taken = self._clock.monotonic() - begun
-            await self._clock.sleep(min(max(SHORTEST_PAUSE, PART * taken), LONGEST_PAUSE))
+            pause = min(max(SHORTEST_PAUSE, PART * (self._clock.monotonic() - begun)), LONGEST_PAUSE)
+            if await self._has_news(w, pause):
+                begun = self._clock.monotonic()
+
+    async def _has_news(self, w: Workspace, pause: float) -> bool:
+        """Before it is asked once more. True: it may answer in a moment."""
+        if isinstance(self._runtime, Announcing):
+            return await self._runtime.begins_to_listen(w.id, pause)
+        await self._clock.sleep(pause)
+        return False
 
     def _template(self, w: Workspace) -> Template:
         try:

@@ -207,6 +207,15 @@ class Watching(Protocol):
     def watching(self) -> AbstractAsyncContextManager[None]: ...
 
 
+@runtime_checkable
+class Announcing(Protocol):
+    """A runtime that learns when an IDE begins to listen, so that one that starts need not be asked all the time."""
+
+    async def begins_to_listen(self, workspace_id: str, pause: float) -> bool:
+        """Wait until it does, or for a while: has that changed? Listens already, or cannot be watched: `pause`."""
+        ...
+
+
 class Runtime(Logs, Protocol):
     name: str
 

@@ -53,11 +53,13 @@ from codehub.runtimes.sandbox import Machine, SandboxSpec
 from codehub.runtimes.shepherd.spec import NAMESPACES, PLAIN, Spec
 from codehub.runtimes.threads import DELETE, MOVE, OBSERVE, START, WARM, Threads
 from codehub.runtimes.volumes import Meta, Volumes
+from codehub.system import arrivals
 from codehub.system.privileges import Account
 from codehub.templates import programs
 from codehub.templates.model import Network, ProcessSpec, StarterFile, Template
 
 ANSWER_SECONDS = 1.0
+LISTEN_SECONDS = 0.25  # before it is looked at again whether it is still there
 WRITING_SECONDS = 5.0
 EXIT_TAIL = 4096
 AUTO = "auto"  # of CODEHUB_ISOLATION
@@ -96,6 +98,14 @@ class ProcessRuntime:
         if running is None or not running.alive:
             return None
         return dataclasses.replace(running.container(), answers=await _answers(running))
+
+    async def begins_to_listen(self, workspace_id: str, pause: float) -> bool:
+        socket = self._layout.of(workspace_id).socket
+        if not os.path.lexists(socket):
+            with contextlib.suppress(OSError):  # the kernel has no watch left, or it has ended
+                return await arrivals.appears(str(socket), LISTEN_SECONDS)
+        await self._clock.sleep(pause)
+        return False
 
     async def first_process(self, workspace_id: str) -> int | None:
         running = await self._threads.run(OBSERVE, records.read, self._layout.of(workspace_id))

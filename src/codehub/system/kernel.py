@@ -30,6 +30,7 @@ _PIDFD_GETFD = 438  # the same number on every architecture, as the next one
 _MOUNT_SETATTR = 442  # the same number on every architecture
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _RENAME_EXCHANGE = 2
+_IN_MOVED_TO, _IN_CREATE, _IN_ONLYDIR, _IN_DONT_FOLLOW = 0x80, 0x100, 0x1000000, 0x2000000
 _SIOCSIFFLAGS, _IFF_UP, _IFF_LOOPBACK, _IFF_RUNNING = 0x8914, 0x1, 0x8, 0x40
 
 # Loaded before any fork: a child between fork and exec must not have to look for libraries.
@@ -109,6 +110,19 @@ def exchange(folder: int, one: str, other: str) -> None:
         raise OSError(errno.ENOSYS, "renameat2")
     names = (folder, os.fsencode(one), folder, os.fsencode(other))
     _check(_libc.renameat2(*names, _RENAME_EXCHANGE), "renameat2")
+
+
+def watch_folder(path: str) -> int:
+    """A descriptor that can be read when something new is in this folder. Not blocking; watches are counted by user."""
+    fd: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    _check(min(fd, 0), "inotify_init1")
+    mask = _IN_CREATE | _IN_MOVED_TO | _IN_ONLYDIR | _IN_DONT_FOLLOW
+    try:
+        _check(min(_libc.inotify_add_watch(fd, os.fsencode(path), mask), 0), f"watch {path}")
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def sync_file_system(fd: int) -> None:
