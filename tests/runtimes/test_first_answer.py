@@ -1,7 +1,7 @@
 """Who starts an IDE is told when it listens, and need not ask until then."""
 
 import asyncio
-import os
+import pathlib
 
 import pytest
 
@@ -66,14 +66,18 @@ async def test_without_a_folder_to_watch_it_is_asked_as_ever(monkeypatch: pytest
     assert pauses == [0.25]
 
 
-async def test_nothing_is_left_open_by_waiting(tmp_path: os.PathLike[str]) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    assert not await arrivals.appears(f"{os.fspath(tmp_path)}/never", 0.01)
-    waiting = asyncio.ensure_future(arrivals.appears(f"{os.fspath(tmp_path)}/later", A_WHILE))
+def descriptors() -> int:
+    return len(list(pathlib.Path("/proc/self/fd").iterdir()))
+
+
+async def test_nothing_is_left_open_by_waiting(tmp_path: pathlib.Path) -> None:
+    before = descriptors()
+    assert not await arrivals.appears(tmp_path / "never", 0.01)
+    waiting = asyncio.ensure_future(arrivals.appears(tmp_path / "later", A_WHILE))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     with pytest.raises(FileNotFoundError):
-        await arrivals.appears(f"{os.fspath(tmp_path)}/no folder/never", A_WHILE)
-    assert len(os.listdir("/proc/self/fd")) == before
+        await arrivals.appears(tmp_path / "no folder/never", A_WHILE)
+    assert descriptors() == before

@@ -53,7 +53,7 @@ class Follower:
                 pass
 
     async def _read(self) -> bool:
-        """False: there is nothing more."""
+        """False: there was nothing more. What is written meanwhile has a notification of its own."""
         position = await self.begin()
         async with self._database.connection() as c:
             batch = await outbox.after(c, position)
@@ -64,4 +64,4 @@ class Follower:
             elif batch.events:
                 await self._take(c, batch.events)
                 self.position = batch.events[-1].position  # nothing else runs between the hand-over and this line
-        return batch.lost or bool(batch.events)
+        return batch.lost or batch.more

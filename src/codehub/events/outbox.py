@@ -21,6 +21,7 @@ MISSED_AT_MOST = 1_000  # events that one client gets, or that are read for it, 
 class Batch:
     events: Sequence[Stored]
     lost: bool  # something after the position asked for was removed already
+    more: bool  # than these were there when they were read
 
 
 async def write(c: Connection, now: datetime, events: Sequence[Event]) -> None:
@@ -35,9 +36,10 @@ async def newest(c: Connection) -> int:
 
 
 async def after(c: Connection, position: int) -> Batch:
-    """The next ones. Ask again until there are none."""
+    """The next ones. Ask again while there may be more."""
     found = await c.fetch(sql.after, position, AT_ONCE)
-    return Batch([_stored(r) for r in found if r["position"] is not None], found[0]["floor"] > position)
+    events = [_stored(r) for r in found if r["position"] is not None]
+    return Batch(events, found[0]["floor"] > position, len(events) == AT_ONCE)
 
 
 async def missed(c: Connection, audiences: Collection[str], since: int, to: int) -> list[Stored] | None:

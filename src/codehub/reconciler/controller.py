@@ -85,6 +85,10 @@ class Controller:
     async def close(self) -> None:
         await self._under_way.close()
 
+    def is_starting(self) -> bool:
+        """Does anybody wait for an IDE that is on its way?"""
+        return self._under_way.count(Operation.STARTING) > 0
+
     async def tick(self) -> Tick:
         look = Observations(frozenset(self._under_way), await self._runtime.containers())
         begun, failed = await self._advance_each(await self._look_first(look), look)

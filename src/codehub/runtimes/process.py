@@ -101,9 +101,9 @@ class ProcessRuntime:
 
     async def begins_to_listen(self, workspace_id: str, pause: float) -> bool:
         socket = self._layout.of(workspace_id).socket
-        if not os.path.lexists(socket):
+        if not arrivals.is_there(socket):
             with contextlib.suppress(OSError):  # the kernel has no watch left, or it has ended
-                return await arrivals.appears(str(socket), LISTEN_SECONDS)
+                return await arrivals.appears(socket, LISTEN_SECONDS)
         await self._clock.sleep(pause)
         return False
 

@@ -1,8 +1,9 @@
-"""Waiting for a file to appear, without asking again and again. Used by `process` for the sockets of IDEs that start."""
+"""Waiting for a file to appear, without asking again and again. Used by `process` for the sockets of starting IDEs."""
 
 import asyncio
 import contextlib
 import os
+import pathlib
 
 from codehub.system import kernel
 
@@ -11,18 +12,23 @@ CALM_SECONDS = 0.005
 PIECE = 1 << 16
 
 
-async def appears(path: str, seconds: float) -> bool:
+def is_there(path: pathlib.Path) -> bool:
+    """Whatever it is, also a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
+async def appears(path: pathlib.Path, seconds: float) -> bool:
     """Wait until something has this name, so many seconds at most: is it there? OSError: its folder is not watched."""
-    watch = kernel.watch_folder(os.path.dirname(path))
+    watch = kernel.watch_folder(str(path.parent))
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not os.path.lexists(path):  # looked for after the watch began
+                while not is_there(path):  # looked for after the watch began
                     await _readable(watch)
                     os.read(watch, PIECE)
-                    if not os.path.lexists(path):
+                    if not is_there(path):
                         await asyncio.sleep(CALM_SECONDS)
-        return os.path.lexists(path)
+        return is_there(path)
     finally:
         os.close(watch)
 

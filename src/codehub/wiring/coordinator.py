@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from codehub import logs, peers
@@ -71,6 +71,7 @@ COLLECT = "codehub_gc"
 PRACTICE = practice_store.CHANNEL
 WAITING = waiting_store.CHANNEL
 AFTER_CONTROLLER = 0.05  # seconds: about a tick of the controller
+AFTER_STARTS = 0.5  # seconds that the other loops leave the processor to IDEs that start, at most
 SCHEDULES = schedules_store.CHANNEL
 WARMING = warming.CHANNEL
 
@@ -93,7 +94,9 @@ class Coordinator:
         self._redis = open_redis(storage.redis_url)
         self._line = Line(self._redis, clock, settings.queue)
         self._driver: Driver | None = None
-        self._others: asyncio.TimerHandle | None = None  # the loops that are nudged a little later
+        self._is_starting: Callable[[], bool] = lambda: False  # an IDE that somebody waits for
+        self._next: asyncio.TimerHandle | None = None  # the loops that are nudged a little later
+        self._others: asyncio.TimerHandle | None = None  # and those that leave the processor to starts
 
     async def require_sight(self, database: Database) -> None:
         await sight.require(database, self._runtime)
@@ -103,6 +106,7 @@ class Coordinator:
         reader = ActivityReader(self._redis, self._clock, self._settings.activity.flush_interval, boot)
         holds = self._holds(lease)
         controller = self._controller(lease, reader, holds)
+        self._is_starting = controller.is_starting
         config = self._settings.coordinator
         practice, backups = self._practice(lease), self._backups(lease)
         fetching, installing = self._fetching(lease), self._installing(lease)
@@ -228,24 +232,34 @@ class Coordinator:
     def wake(self) -> None:
         """Another state is requested, or an operation is over: look now.
 
-        The controller first, which a person may wait for; the others when it has had its turn.
+        The controller first, which a person may wait for; those whom its turn concerns when it has had it; the others
+        when the IDEs that it starts are there, unless that takes long.
         """
         if self._driver:
             self._driver.nudge("controller")
-            if self._others is None:
-                self._others = asyncio.get_running_loop().call_later(AFTER_CONTROLLER, self._wake_others)
+            if self._next is None:
+                self._next = asyncio.get_running_loop().call_later(AFTER_CONTROLLER, self._wake_next)
 
-    def _wake_others(self) -> None:
-        self._others = None
+    def _wake_next(self) -> None:
+        self._next = None
         if self._driver:
-            self._driver.nudge("trash")
             self._driver.nudge(swaps.NAME)
+            self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place
+            if self._others is None:
+                self._wake_others(AFTER_STARTS)
+
+    def _wake_others(self, patience: float) -> None:
+        self._others = None
+        if patience > 0 and self._is_starting():
+            left = patience - AFTER_CONTROLLER
+            self._others = asyncio.get_running_loop().call_later(AFTER_CONTROLLER, self._wake_others, left)
+        elif self._driver:
+            self._driver.nudge("trash")
             self._driver.nudge(bulk.NAME)
             self._driver.nudge(ides.NAME)
             self._driver.nudge(fetch_loop.NAME)  # what was to run may run now
             self._driver.nudge(preview.NAME)
             self._driver.nudge(maker.NAME)
-            self._driver.nudge(waiting_room.NAME)  # what has stopped may have held a place
 
     def practice(self) -> None:
         """A learner waits for starter files or checks."""
