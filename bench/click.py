@@ -154,7 +154,7 @@ async def a_browser(platform: Platform, api: Api) -> AsyncIterator[BrowserContex
         if found is None:
             raise SystemExit("install Chromium: Debian's chromium-headless-shell, for example")
         browser = await playwright.chromium.launch(executable_path=found, args=FLAGS)
-        context = await browser.new_context(reduced_motion="reduce")
+        context = await browser.new_context()  # what moves is part of what a click costs
         page = await context.new_page()
         await page.goto(str(link))
         await page.get_by_role("button").click()

@@ -5,7 +5,9 @@ process with the modules loaded) and cold alternate, beside JupyterHub's spawn o
 spawner, and beside the bare runtime: the same program in the same sandbox, asked on its own socket. Then fifteen at
 once, and what fifteen idle ones take.
 
-    python bench/wake.py [--rounds N] [--class-rounds N] [--only clicks|class]
+    python bench/wake.py [--rounds N] [--class-rounds N] [--only clicks|class|processor]
+
+`--only processor`: warm clicks alone, and who uses the processor until the first byte.
 
 Needs Chromium, and npm for JupyterHub's proxy; JupyterHub and its JupyterLab go into the user's cache on first use.
 """
@@ -22,17 +24,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import aiohttp
-from playwright.async_api import Browser, FrameLocator, Page, Response, async_playwright
+from playwright.async_api import Browser, FrameLocator, Locator, Page, Response, async_playwright
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 from tests.browser.conftest import FLAGS, SHELL, WHOLE, find_chromium
 from tests.platform import ADMIN_TOKEN, Platform, descendants
 
+from bench import _processor
 from bench._platform import Api
 from bench.starts import ensure_peer, free_port
 from codehub.clock import SystemClock
@@ -49,6 +53,7 @@ WARM, COLD = "jupyterlab", "jupyterlab-cold"
 CLASS = 15
 FIRST_BYTE, LAUNCHER, CELL = "first byte", "launcher", "first cell"
 WAIT_MS = 60_000.0
+SETTLE_SECONDS = 0.5  # until a page has asked for all it wants
 TOLD = "toldOfTheClick"  # what a page calls
 HUB = """
 c.JupyterHub.bind_url = "http://127.0.0.1:{port}"
@@ -95,6 +100,15 @@ class Clicks:
             timing = response.request.timing
             self._at = (timing["startTime"] + timing["responseStart"]) / 1000
             self._answered.set()
+
+    async def count(self, click: Callable[[], Awaitable[Any]]) -> tuple[float, Counter[str]]:
+        """Seconds until the first byte, and milliseconds of processor time by then."""
+        self._answered.clear()
+        self._clicked, before = 0.0, _processor.spent()
+        await click()
+        async with asyncio.timeout(WAIT_MS / 1000):
+            await self._answered.wait()
+        return self._at - self._clicked, _processor.by_kind(before, _processor.spent())
 
     async def run(self, click: Callable[[], Awaitable[Any]], ide: FrameLocator | Page) -> Times:
         self._answered.clear()
@@ -154,6 +168,15 @@ class Ours:
         self._clicks = await Clicks.of(self._page, lambda r: is_lab(r) and self._id in r.url)
 
     async def round(self) -> Times:
+        return await self._clicks.run((await self.asleep()).click, self._page.frame_locator("#ide"))
+
+    async def count(self) -> tuple[float, Counter[str]]:
+        button = await self.asleep()
+        await asyncio.sleep(SETTLE_SECONDS)
+        return await self._clicks.count(button.click)
+
+    async def asleep(self) -> Locator:
+        """The button that wakes it."""
         await self._api.ask("PATCH", f"/workspaces/{self._id}", desired_state="STANDBY")
         await self._api.until(self._id, "STANDBY", 0.05)
         await self._page.goto(self._platform.url)
@@ -161,7 +184,7 @@ class Ours:
         card = self._page.locator(f"[data-id='{self._id}'], #w-{self._id}, article", has_text=self._template).last
         button = card.get_by_role("link", name="Wake").or_(card.get_by_role("button", name="Wake")).first
         await button.wait_for(timeout=WAIT_MS)
-        return await self._clicks.run(button.click, self._page.frame_locator("#ide"))
+        return button
 
 
 class Hub:
@@ -288,6 +311,19 @@ async def clicks(rounds: int, platform: Platform, hub_url: str, folder: pathlib.
     return judge(found)
 
 
+async def processor(rounds: int, platform: Platform) -> None:
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    async with async_playwright() as playwright, aiohttp.ClientSession(platform.url, headers=headers) as client:
+        browser = await playwright.chromium.launch(executable_path=find_chromium(SHELL, *WHOLE), args=FLAGS)
+        ours = Ours(platform, browser, WARM)
+        await ours.prepare(Api(client))
+        counted = [await ours.count() for _ in range(rounds + 1)][1:]
+        await browser.close()
+    print(f"first byte {shown([took for took, _ in counted])}; processor time by then, medians of {rounds}:")
+    for kind in sorted({kind for _, kinds in counted for kind in kinds}):
+        print(f"{kind:>24}  {statistics.median(kinds[kind] for _, kinds in counted):6.0f} ms")
+
+
 def judge(found: dict[str, list[Times]]) -> bool:
     middle: dict[tuple[str, str], float] = {}
     for name, times in found.items():
@@ -402,7 +438,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--class-rounds", type=int, default=7)
-    parser.add_argument("--only", choices=["clicks", "class"])
+    parser.add_argument("--only", choices=["clicks", "class", "processor"])
     given = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="codehub-bench-"))
     folder.chmod(0o755)
@@ -420,11 +456,13 @@ def main() -> None:
     well = True
     try:
         platform.start()
-        if given.only != "class":
+        if given.only == "processor":
+            asyncio.run(processor(given.rounds, platform))
+        if given.only in {None, "clicks"}:
             with hub_running(folder) as url:
                 asyncio.run(answers(url))
                 well &= asyncio.run(clicks(given.rounds, platform, url, folder))
-        if given.only != "clicks":
+        if given.only in {None, "class"}:
             well &= asyncio.run(class_at_once(given.class_rounds, platform))
     finally:
         platform.end_workspaces()
