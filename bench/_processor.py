@@ -1,13 +1,13 @@
 """Who used the processor between two moments, of all that a benchmark started. For `wake`.
 
-Unlike times, this hardly depends on what else a machine does. Workspaces are not in it: they outlive the platform, and
-belong to nobody.
+Unlike times, this hardly depends on what else a machine does. Workspaces outlive the platform and are nobody's
+children: they are asked for by their pids.
 """
 
 import contextlib
 import os
 import pathlib
-from collections import Counter
+from collections import defaultdict
 
 from tests.platform import descendants
 
@@ -17,10 +17,11 @@ CHROMIUM = {"gpu-process": "Chromium: drawing", "renderer": "Chromium: pages", "
 
 def spent() -> Spent:
     """Milliseconds, by process: those of this one and of all below it."""
-    return {pid: _of(pid) for pid in [os.getpid(), *descendants(os.getpid())]}
+    return {pid: of(pid) for pid in [os.getpid(), *descendants(os.getpid())]}
 
 
-def _of(pid: int) -> float:
+def of(pid: int) -> float:
+    """Since it began."""
     total = 0
     with contextlib.suppress(OSError):
         for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
@@ -29,10 +30,10 @@ def _of(pid: int) -> float:
     return total / 1e6
 
 
-def by_kind(before: Spent, after: Spent) -> Counter[str]:
-    found: Counter[str] = Counter()
+def by_kind(before: Spent, after: Spent) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
     for pid, milliseconds in after.items():
-        found[_kind(pid)] += milliseconds - before.get(pid, 0.0)  # type: ignore[assignment]
+        found[_kind(pid)] += milliseconds - before.get(pid, 0.0)
     return found
 
 
