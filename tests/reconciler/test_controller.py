@@ -136,7 +136,7 @@ async def test_a_new_workspace_gets_a_volume_and_then_an_ide(house: House) -> No
     id_ = await house.create()
     w = await house.until(id_, Phase.RUNNING)
     assert house.runtime.calls == [("create_volume", id_), ("start", id_)]
-    assert w.address == {"socket": f"/nonexistent/{id_}.sock", "host": None, "port": None}
+    assert w.address == {"socket": f"/nonexistent/{id_}.sock", "host": None, "port": None, "key": None}
     assert w.attention_at is None
     assert await house.events(id_) == [
         "created",
