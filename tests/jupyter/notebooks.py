@@ -107,7 +107,12 @@ async def lab(
     cold = await begun(runtime, id_, template)
     assert (cold is None) == warm, cold
     async with _client(runtime, id_) as client:
-        yield Lab(runtime, id_, client)
+        started = Lab(runtime, id_, client)
+        try:
+            yield started
+        except Exception as e:
+            e.add_note((await started.log())[-3000:])
+            raise
 
 
 @contextlib.asynccontextmanager
