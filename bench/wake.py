@@ -18,6 +18,7 @@ import contextlib
 import importlib.metadata
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -431,8 +432,8 @@ def share_of(pid: int) -> int:
 def cold_template(folder: pathlib.Path) -> None:
     """The same JupyterLab, started anew each time."""
     text = (loader.BUILTIN / f"{WARM}.toml").read_text()
-    begin, _, rest = text.partition("\nwarm = true\npreload = [")
-    (folder / f"{COLD}.toml").write_text(begin + rest[rest.index("]") + 1 :])
+    text = re.sub(r"^(preload|kernels) = \[.*?^\]$", "", text, flags=re.MULTILINE | re.DOTALL)
+    (folder / f"{COLD}.toml").write_text(text.replace("\nwarm = true\n", "\n"))
 
 
 def main() -> None:

@@ -38,6 +38,8 @@ WRONG = {
     GOOD + "warm = 1": "process.warm: must be true or false",
     GOOD + 'preload = "numpy"': "process.preload: must be a list of words in quotes",
     GOOD + 'preload = ["numpy"]': "process: preload goes with warm = true",
+    GOOD + 'kernels = ["numpy"]': "process: kernels goes with warm = true",
+    GOOD + 'warm = true\nkernels = ["a b"]': "process: kernels must name Python modules, and a b is none",
     GOOD + 'warm = true\npreload = ["a b"]': "process: preload must name Python modules, and a b is none",
     GOOD + 'warm = true\npreload = ["a..b"]': "process: preload must name Python modules, and a..b is none",
     'activity_profile = "emacs"\n' + GOOD: "activity_profile: must be one of vscode, jupyter, plain",

@@ -1,5 +1,5 @@
 """A server extension, loaded by JupyterLab inside workspaces: pages take the shared static files; npm is not run; what
-notebooks install is found.
+notebooks install is found; kernels start warm.
 
 `jupyter_server_config.d/codehub.json` turns it on, beside the JupyterLab of this installation and no other. A person's
 own configuration comes before that.
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from codehub.jupyter import identity
+from codehub.jupyter import identity, kernels
 
 HEADER = "X-Codehub-Jupyterlab"  # added by the front door to requests for a page; a client's own does not pass it
 Hook = Callable[[Any, dict[str, Any]], dict[str, Any]]
@@ -28,6 +28,7 @@ def _load_jupyter_server_extension(server: Any) -> None:
     settings = server.web_app.settings
     settings["page_config_hook"] = with_shared_files(settings.get("page_config_hook"))
     make_user_site()
+    kernels.use(server)
     # Extensions are loaded in the order of their names: `jupyter_lsp` has not looked yet.
     language_servers = server.config.LanguageServerManager
     if "node_roots" not in language_servers:

@@ -32,9 +32,9 @@ program = None
 try:
     warm.main(sys.argv[2:])
 except become.Run as run:
-    program = run.program
+    program, kernels = run.program, run.kernels
 if program:
-    become.run(program, added)
+    become.run(program, added, kernels)
 """
 
 

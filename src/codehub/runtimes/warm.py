@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from codehub import logs
 from codehub.runtimes import launch
 from codehub.runtimes.base import Cold
-from codehub.runtimes.shepherd.python_program import PythonProgram
+from codehub.runtimes.shepherd.python_program import READ_AT_START, PythonProgram
 from codehub.runtimes.shepherd.spec import NAMESPACES, Spec
 from codehub.runtimes.shepherd.warm import BEGUN, WarmSpec
 from codehub.system import kernel
@@ -27,8 +27,6 @@ LOAD_SECONDS = 60.0  # until everything is imported, on a busy machine
 BEGIN_SECONDS = 3.0  # until a copy answers: a parent that takes longer is stopped, or worse
 ANSWER_SECONDS = 30.0  # until the workspace's process is there, as for a cold start
 AGAIN_SECONDS = 60.0  # after one that was not fit
-# What an interpreter, the C library or the loader reads when it starts: a copy has not read it, its parent has.
-READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "LOCPATH", "MALLOC_", "GLIBC_", "OPENSSL_", "SSL_")
 # Names that nobody has: what modules keep of them when they are imported, a copy replaces by its own.
 NO_WORKSPACE, NO_USER = "codehub-placeholder", "codehubplaceholder"
 
@@ -46,11 +44,14 @@ class Kind:
     interpreter: str
     flags: tuple[str, ...]
     preload: tuple[str, ...]
+    kernels: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, program: PythonProgram, preload: tuple[str, ...], environment: Mapping[str, str]) -> "Kind":
-        return cls(program.interpreter, program.flags, preload, tuple(sorted(environment.items())))
+    def of(
+        cls, program: PythonProgram, preload: tuple[str, ...], kernels: tuple[str, ...], environment: Mapping[str, str]
+    ) -> "Kind":
+        return cls(program.interpreter, program.flags, preload, kernels, tuple(sorted(environment.items())))
 
 
 def cold_because(spec: Spec, kind: Kind) -> Cold | None:
@@ -78,7 +79,11 @@ class _Parent:
 
     def __init__(self, kind: Kind, config: WarmConfig) -> None:
         told = WarmSpec(
-            list(kind.preload), config.idle_seconds, config.memory_bytes, [NO_WORKSPACE[::-1], NO_USER[::-1]]
+            list(kind.preload),
+            list(kind.kernels),
+            config.idle_seconds,
+            config.memory_bytes,
+            [NO_WORKSPACE[::-1], NO_USER[::-1]],
         )
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = _spawn(kind, json.dumps(dataclasses.asdict(told)), theirs)

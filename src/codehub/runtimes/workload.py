@@ -90,7 +90,7 @@ def warm_kind(process: ProcessSpec, command: Sequence[str], network: str, host: 
     values = {"home": home, "workspace_id": id_, "base_path": f"/w/{id_}/", "socket": "", "port": ""}
     environment = basic_environment(id_, warm.NO_USER, home, host.data_dir, network)
     environment |= {key: expand(value, values) for key, value in process.env.items()}
-    return warm.Kind.of(program, process.preload, environment)
+    return warm.Kind.of(program, process.preload, process.kernels, environment)
 
 
 def home_of(box: SandboxSpec, host: HostContext) -> str:

@@ -129,10 +129,11 @@ def _process(spec: ProcessSpec | None) -> str | None:
         return None
     if wrong := next((path for path in spec.paths if not path.startswith("/")), None):
         return f"paths must be absolute, and {wrong} is not"
-    if wrong := next((name for name in spec.preload if not MODULE.fullmatch(name)), None):
-        return f"preload must name Python modules, and {wrong} is none"
-    if spec.preload and not spec.warm:
-        return "preload goes with warm = true"
+    for key, modules in (("preload", spec.preload), ("kernels", spec.kernels)):
+        if wrong := next((name for name in modules if not MODULE.fullmatch(name)), None):
+            return f"{key} must name Python modules, and {wrong} is none"
+        if modules and not spec.warm:
+            return f"{key} goes with warm = true"
     if spec.allow and spec.network is not Network.ALLOWLIST:
         return 'allow goes with network = "allowlist"'
     return allowlist.complaint(spec.allow)

@@ -41,6 +41,7 @@ class ProcessSpec:
     paths: tuple[str, ...] = ()  # more folders of this machine that the workspace may read
     warm: bool = False  # a Python program that is copied from a process with its modules loaded
     preload: tuple[str, ...] = ()  # those modules
+    kernels: tuple[str, ...] = ()  # more of them, for its Jupyter kernels, which are copies then, too
     nested_namespaces: bool = False  # sandboxes inside of it (bubblewrap, rootless containers), at some risk
 
 

@@ -23,8 +23,8 @@ import struct
 import sys
 import time
 import types
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from codehub.runtimes.shepherd import frozen, python_program
 from codehub.runtimes.shepherd.python_program import CODE, MODULE, SCRIPT, PythonProgram
@@ -32,36 +32,61 @@ from codehub.runtimes.shepherd.spec import Spec
 from codehub.system import kernel
 
 PR_SET_MM, PR_SET_MM_MAP = 35, 14
+KERNELS = "codehub.jupyter.kernels"
 SYSTEM_SITE = "include-system-site-packages=true"
 _kept: list[Any] = []  # memory that the kernel was told of
+
+
+class Offer(NamedTuple):
+    """For the program: where its kernels can be asked for, and the process that is asked. See `kernels`."""
+
+    fd: int
+    pid: int
 
 
 class Run(BaseException):
     """Unwinds the copy down to where `run` is called; no `Exception`, so that nothing on the way catches it."""
 
-    def __init__(self, program: PythonProgram) -> None:
+    def __init__(self, program: PythonProgram, kernels: Offer | None = None) -> None:
         super().__init__()
         self.program = program
+        self.kernels = kernels
 
 
 class Becoming:
     """What to do where a cold start would `execve`."""
 
-    def __init__(self, places: frozen.Places, values: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        places: frozen.Places,
+        values: Mapping[str, str],
+        offer: "Callable[[PythonProgram, Spec, Become], Offer | None]",
+    ) -> None:
         self._places = places
         self._values = values
+        self._offer = offer
 
     def __call__(self, spec: Spec) -> NoReturn:
         program = python_program.of(spec.command)
         if program is None:
             raise OSError(f"{spec.command[0]} is no Python program")
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # as after a change of program: one's own processes can be debugged
+        # As early as may be: what is written to from here on is not shared with it.
+        kernels = self._offer(program, spec, self._become)
+        self._become(program, spec.environment, spec.directory, kernels)
+
+    def _become(
+        self, program: PythonProgram, environment: Mapping[str, str], directory: str, kernels: Offer | None = None
+    ) -> NoReturn:
         for number, handler in _SIGNALS.items():
             signal.signal(number, handler)
         self._places.replace(self._values)
-        renew(spec.environment, spec.directory)
-        _show(program, spec.environment)
-        raise Run(program)
+        renew(environment, directory)
+        show(program.command_line, environment, program.name)
+        raise Run(program, kernels)
+
+
+Become = Callable[[PythonProgram, Mapping[str, str], str], NoReturn]
 
 
 # As a new interpreter sets them.
@@ -113,9 +138,9 @@ def _open_user_site() -> None:
     site.addsitepackages(site.addusersitepackages(known))
 
 
-def _show(program: PythonProgram, environment: Mapping[str, str]) -> None:
+def show(command_line: Sequence[str], environment: Mapping[str, str], name: str) -> None:
     """What others see of this process: its name, its command line, its environment."""
-    words = b"".join(os.fsencode(word) + b"\0" for word in program.command_line)
+    words = b"".join(os.fsencode(word) + b"\0" for word in command_line)
     pairs = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
     buffer = ctypes.create_string_buffer(words + pairs, len(words + pairs))
     _kept.append(buffer)
@@ -130,7 +155,7 @@ def _show(program: PythonProgram, environment: Mapping[str, str]) -> None:
     layout = struct.pack("=12QIi", *code, *data, heap, libc.sbrk(0), fields[25], start, middle, middle, end, 0, 0, -1)
     with contextlib.suppress(OSError):  # a kernel without it shows the parent's: a name, and nothing that matters
         _set_memory_map(libc, layout)
-    kernel.set_name(program.name)
+    kernel.set_name(name)
 
 
 def _set_memory_map(libc: ctypes.CDLL, layout: bytes) -> None:
@@ -138,9 +163,11 @@ def _set_memory_map(libc: ctypes.CDLL, layout: bytes) -> None:
         raise OSError(ctypes.get_errno(), "prctl PR_SET_MM_MAP")
 
 
-def run(program: PythonProgram, added_to_path: str) -> None:
+def run(program: PythonProgram, added_to_path: str, kernels: Offer | None) -> None:
     """At the top of the stack: from here on this is the program. Its end is the interpreter's own end."""
     _forget_ourselves(added_to_path)
+    if kernels:
+        _pass_on(kernels)
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
     sys.modules["__main__"] = main
@@ -182,3 +209,11 @@ def _forget_ourselves(added_to_path: str) -> None:
         del sys.modules[name]
     if added_to_path:
         sys.path.remove(added_to_path)
+
+
+def _pass_on(kernels: Offer) -> None:
+    """To the part of ours that the program itself loads. Where it is not installed, kernels are cold."""
+    try:
+        vars(importlib.import_module(KERNELS))["offered"] = tuple(kernels)
+    except ImportError:
+        os.close(kernels.fd)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 INTERPRETER = re.compile(r"python(3(\.\d+)?)?")
 # What may stand between interpreter and program; others are rare, and may mean anything.
 FLAGS = frozenset({"-u", "-I", "-E", "-s", "-S", "-B", "-P"})
+# What an interpreter, the C library or the loader reads when it starts: a copy has not read it, its parent has.
+READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "LOCPATH", "MALLOC_", "GLIBC_", "OPENSSL_", "SSL_")
 SCRIPT, CODE, MODULE = "script", "code", "module"
 FIRST_LINE = 256  # bytes: the kernel reads no more either
 

@@ -7,9 +7,10 @@ ends with the platform, after a time without questions, and when it is not fit: 
 """
 
 # Plain names and descriptors instead of paths: most of this runs between a fork and a program.
-# ruff: noqa: PTH110, PTH116, PTH123, PTH208
+# ruff: noqa: PTH110, PTH123, PTH208
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -23,7 +24,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from codehub.runtimes.shepherd import become, frozen, own_packages
+from codehub.runtimes.shepherd import become, frozen, kernels, own_packages, stamps
 from codehub.runtimes.shepherd import main as shepherd
 from codehub.runtimes.shepherd.spec import Spec
 from codehub.system import kernel
@@ -38,6 +39,7 @@ class WarmSpec:
     """What it is told, as JSON in an argument: nothing of it is secret."""
 
     preload: list[str]
+    kernels: list[str]  # more to preload: what only kernels have; none: there are no kernels
     idle_seconds: float
     memory_bytes: int
     names: list[str]  # the workspace's and the user's under which modules are imported, spelled backwards: see `_names`
@@ -55,10 +57,12 @@ def main(arguments: list[str]) -> None:
         kernel.unshare(kernel.CLONE_NEWUTS)
         socket.sethostname(_names(told)[0])
     limits = _bound_memory(told.memory_bytes)
-    absent = Absent()
+    absent, absent_for_kernels = Absent(), Absent()
     try:
-        missing = _preload(told.preload, absent)
-        loaded = _stamps()
+        before = dict(os.environ)
+        missing = _preload(told.preload, absent) + _preload(told.kernels, absent_for_kernels)
+        variables = dict(os.environ.items() - before.items())
+        loaded = kernels.Loaded(_stamps(), frozenset(absent.names | absent_for_kernels.names), variables)
         places = _fit(told, fd)
     except (UnfitError, MemoryError, OSError) as e:
         _say(control, {"unfit": str(e) or type(e).__name__})
@@ -72,7 +76,7 @@ def main(arguments: list[str]) -> None:
         if _is_copy():
             control.close()
             resource.setrlimit(resource.RLIMIT_DATA, limits)
-            _shepherd(asked, loaded, places, told, absent.names)
+            _shepherd(asked, loaded, absent.names, places, told)
         os.close(asked)
 
 
@@ -87,7 +91,7 @@ class Absent:
     """Notes what modules would have used, had it been there. In a home it may be: then a copy is not the same."""
 
     def __init__(self) -> None:
-        self.names: set[str] = set()
+        self.names = {"sitecustomize", "usercustomize"}  # those of a home are not looked for by a copy
 
     def find_spec(self, name: str, path: Any = None, _target: Any = None) -> None:
         if path is None:
@@ -109,17 +113,10 @@ def _preload(modules: list[str], absent: Absent) -> list[str]:
     return missing
 
 
-def _stamps() -> dict[str, tuple[int, int, int]]:
-    """When what is loaded was written, and the folders where more would be found: changed, a copy would be outdated."""
+def _stamps() -> bytes:
+    """Of what is loaded, and of the folders where more would be found: changed, a copy would be outdated."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    return {path: stamp for path in [*files, *sys.path] if path and (stamp := _stamp(path))}
-
-
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_mtime_ns, found.st_size, found.st_ino
-    return None
+    return stamps.of({path for path in [*files, *sys.path] if path})
 
 
 def _fit(told: WarmSpec, control: int) -> frozen.Places:
@@ -181,10 +178,8 @@ def _is_copy() -> bool:
     return True
 
 
-def _shepherd(
-    asked: int, loaded: dict[str, tuple[int, int, int]], places: frozen.Places, told: WarmSpec, absent: set[str]
-) -> NoReturn:
-    if any(_stamp(path) != stamp for path, stamp in loaded.items()):
+def _shepherd(asked: int, loaded: kernels.Loaded, absent: set[str], places: frozen.Places, told: WarmSpec) -> NoReturn:
+    if stamps.changed(loaded.stamps):
         os.write(asked, STALE)
         os._exit(0)
     os.write(asked, BEGUN)
@@ -204,4 +199,4 @@ def _shepherd(
         os.write(1, json.dumps({"cold": "own_packages"}).encode())
         os._exit(0)
     own = dict(zip(_names(told), (spec.workspace_id, spec.user), strict=True))
-    shepherd.run(spec, become.Becoming(places, own))
+    shepherd.run(spec, become.Becoming(places, own, functools.partial(kernels.offer, loaded if told.kernels else None)))
