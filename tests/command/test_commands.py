@@ -62,9 +62,9 @@ def test_history_has_who_did_it_and_not_the_owner(platform: Platform) -> None:
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("", "name: String should have at least 1 character"),
-        ("x" * 150, "name: String should have at most 100 characters"),
-        ("a\u202eb", "name: Value error, has a character that cannot be seen, or turns the others around (U+202E)"),
+        ("", "name: must not be empty"),
+        ("x" * 150, "name: must have at most 100 characters"),
+        ("a\u202eb", "name: has a character that cannot be seen, or turns the others around (U+202E)"),
     ],
     ids=["empty", "long", "unseen"],
 )

@@ -23,6 +23,7 @@ Found = dict[str, Any]
 
 
 @app.command("ls")
+@app.command("list", hidden=True)
 def ls(
     owner: Annotated[str | None, typer.Option(help="Only this person's.")] = None,
     deleted: Annotated[bool, typer.Option(help="Those in the trash.")] = False,
