@@ -101,10 +101,15 @@ function listen() {
   const heard = (event) => {
     if (region.dataset.hears?.split(" ").includes(event.type)) plan(TOGETHER);
   };
+  // A class that one teaches, on the start page: only who asks for help there.
+  const asked = (event) => {
+    if (region.dataset.hands?.split(" ").includes(JSON.parse(event.data).class_id)) plan(TOGETHER);
+  };
   const anew = () => plan(TOGETHER);
   for (const kind of ["plan_updated", "session_updated", "run_updated", "hand_updated"]) stream.addEventListener(kind, learning);
   for (const kind of ["class_updated", "progress_updated", "hand_updated"]) stream.addEventListener(kind, teaching);
   for (const kind of ["course_updated", "draft_updated", "backup_updated", "class_updated"]) stream.addEventListener(kind, heard);
+  stream.addEventListener("hand_updated", asked);
   stream.addEventListener("workspace_updated", news);
   stream.addEventListener("workspace_deleted", news);
   stream.addEventListener("workspace_joined", anew); // another's, which is now shared; or no more
@@ -177,6 +182,7 @@ let answers = false; // what is put in answers a form of this page
 function update(news, isAnswer) {
   answers = isAnswer;
   region.dataset.owner = news.dataset.owner;
+  if (news.dataset.hands) region.dataset.hands = news.dataset.hands;
   const focused = document.activeElement?.closest("[data-live]") ? document.activeElement : null;
   merge(region, news);
   region.dispatchEvent(new Event("updated")); // `player.js` puts into what is new how far one had read
