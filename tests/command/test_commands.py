@@ -138,7 +138,9 @@ def test_the_templates_are_those_of_the_server(platform: Platform) -> None:
 
 def test_two_of_one_name_are_told_apart_by_their_ids(platform: Platform) -> None:
     twins = {create(platform, "twin") for _ in range(2)}
-    assert refused(platform, "workspace", "open", "twin") == "codehub: twin: 2 workspaces are called so: use an id"
+    complaint = refused(platform, "workspace", "open", "twin")
+    assert complaint.startswith("codehub: twin: 2 workspaces are called so, use an id: ")
+    assert all(f"{id_} of admin" in complaint for id_ in twins)
     for id_ in twins:
         assert found(platform, "workspace", "open", id_)["id"] == id_
 
