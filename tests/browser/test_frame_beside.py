@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from playwright.async_api import BrowserContext, FrameLocator, Locator, Page, expect
+from playwright.async_api import BrowserContext, FrameLocator, Locator, Page, ViewportSize, expect
 
 from tests.browser.conftest import AFTER_A_LINK, IN_ONE_LOOP, WAIT_MS, Lab
 from tests.browser.learning import SESSION, begin, give_plan
@@ -11,7 +11,7 @@ from tests.browser.test_frame import forgive_the_ide
 
 pytestmark = IN_ONE_LOOP
 expect.set_options(timeout=WAIT_MS)
-WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 780}
+WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=780)
 LONG = "# Cards\n\n" + "\n\n".join(f"Paragraph {n}: write `card.txt`." for n in range(40))
 PRACTICE = {**SESSION["practiceActivity"], "template": "terminal", "instructions": LONG}
 TO_PARAGRAPH = "() => { scrollTo(0, 700); window.mark = 'the same page'; return scrollY; }"
