@@ -153,6 +153,23 @@ async def test_a_hand_goes_up_on_the_board_and_the_answer_reaches_the_learner(
         await expect(board.locator(".hand")).to_have_count(0)
 
 
+async def test_a_teachers_start_page_begins_with_their_classes_and_says_at_once_who_asks_for_help(
+    school: School, chromium: Browser
+) -> None:
+    async with logged_in(school, chromium, "kim") as page, logged_in(school, chromium, "jun") as learner:
+        classes = page.locator("[data-key=taught]")
+        await expect(classes.get_by_role("link", name="Open the board")).to_be_visible()
+        await expect(classes).to_contain_text("2 learners")
+        await expect(classes).not_to_contain_text("Asking for help")
+        await school.jun.ask("POST", f"/runs/{(await begun(school.jun))['id']}/help", {"message": "Where?"})
+        await expect(classes.get_by_text("Asking for help: 1", exact=True)).to_be_visible()
+        await classes.get_by_role("link", name="Open the board").click()
+        await page.get_by_role("button", name="Answered").click()
+        await page.go_back()
+        await expect(classes).not_to_contain_text("Asking for help")
+        await expect(learner.locator("[data-key=taught]")).to_have_count(0)
+
+
 async def test_without_scripts_the_board_and_the_hand_work_by_loading_pages(school: School, chromium: Browser) -> None:
     context = await chromium.new_context(base_url=school.site.url, java_script_enabled=False)
     page = await context.new_page()
@@ -177,7 +194,7 @@ async def test_the_board_is_whole_named_and_legible(
     await school.mina.finish(await school.mina.started((await the_plan(school.mina))["sessions"][0]["id"]), [{}])
     await school.jun.ask("POST", f"/runs/{(await begun(school.jun))['id']}/help", {"message": "막혔어요 " * 9})
     found: list[str] = []
-    pages = {"board": school.board, "board-session": f"{school.board}/{run['session_id']}"}
+    pages = {"board": school.board, "board-session": f"{school.board}/{run['session_id']}", "teacher-home": "/"}
     async with logged_in(school, chromium, "kim", language, scheme, width) as page:
         for name, path in pages.items():
             await page.goto(path)

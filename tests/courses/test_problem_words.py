@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from codehub import markdown, names
+from codehub import field_errors, markdown, names
 from codehub.courses import archive, folder, front_matter, problem_words, questions, source, tree
-from codehub.sessions import blueprint, blueprint_model, field_errors
+from codehub.sessions import blueprint, blueprint_model
 from tests.courses.archives import COURSE, QUESTION, SESSION, SMALL, zipped
 
 HANGUL = re.compile(r"[가-힣]")

@@ -234,10 +234,19 @@ async def test_the_openapi_document_is_valid_and_says_what_each_error_looks_like
 async def test_what_is_not_there_is_said_between_the_same_links_as_elsewhere(site: Site) -> None:
     await site.services.people.create_user(operator(), "mina", Role.LEARNER)
     async with site.browser("mina", Accept="text/html") as browser:
-        for path in ("/nothing-here", "/plans/nothing", "/workspaces/nothing"):
+        missing = (
+            "/nothing-here",
+            "/plans/nothing",
+            "/workspaces/nothing",
+            "/open/nothing",
+            "/w/nothing/",
+            "/wait/nothing",
+        )
+        for path, status in {**dict.fromkeys(missing, 404), "/people": 403, "/join": 200, "/join/BBBBBB": 404}.items():
             async with browser.get(path) as answer:
                 shown = await answer.text()
-                assert (answer.status, 'href="/learn"' in shown, 'action="/logout"' in shown) == (404, True, True)
+                found = (answer.status, 'href="/learn"' in shown, 'action="/logout"' in shown)
+                assert found == (status, True, True), path
     async with site.client(Accept="text/html") as stranger, stranger.get("/nothing-here") as answer:
         assert (answer.status, "/logout" in await answer.text()) == (404, False)
 

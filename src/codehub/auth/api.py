@@ -1,10 +1,11 @@
 """REST about people: `/api/v1/me`, `/api/v1/users`, their tokens, sessions and login links."""
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from codehub.auth import password_rules
 from codehub.auth.model import AccessToken, BrowserSession, Person
@@ -21,7 +22,18 @@ from codehub.policy.model import Principal, Role, Scope
 
 router = APIRouter(prefix="/api/v1", tags=["people"], responses=documented(400, 401, 403, 503))
 Name = Annotated[str, Path(description="A user's name.", examples=["mina"])]
-NewName = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", max_length=63, examples=["mina"])]
+NAME = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"
+
+
+def _name(sent: str) -> str:
+    if not re.fullmatch(NAME, sent):
+        raise ValueError("must be 1 to 63 small letters a to z, digits and hyphens, with no hyphen at either end")
+    return sent
+
+
+NewName = Annotated[
+    str, Field(max_length=63, examples=["mina"], json_schema_extra={"pattern": NAME}), AfterValidator(_name)
+]
 PROFILE = {"display_name", "language", "time_zone"}
 Days = Annotated[int, Field(strict=True, ge=1, le=3650), fields.Whole]
 

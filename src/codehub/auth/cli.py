@@ -23,6 +23,7 @@ def add(name: NAME, role: Annotated[Role, typer.Option(help="What they may do.")
 
 
 @users.command("ls")
+@users.command("list", hidden=True)
 def ls(role: Annotated[Role | None, typer.Option(help="Only these.")] = None) -> None:
     """List people."""
     with connected() as api:
@@ -116,6 +117,7 @@ def create(
 
 
 @tokens.command("ls")
+@tokens.command("list", hidden=True)
 def list_tokens(name: NAME) -> None:
     """List a person's access tokens."""
     with connected() as api:

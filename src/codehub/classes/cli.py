@@ -15,7 +15,8 @@ CLASS = Annotated[str, typer.Argument(metavar="CLASS", help="The class's id.", s
 NAME = Annotated[str, typer.Argument(help="A user's name.", show_default=False)]
 
 
-@app.command("list")
+@app.command("ls")
+@app.command("list", hidden=True)
 def list_(
     archived: Annotated[bool, typer.Option("--archived", help="Those in the archive, too.")] = False,
 ) -> None:

@@ -145,7 +145,8 @@ def export(course: WHICH, folder: FOLDER) -> None:
     output.say(f"Wrote {found.title}, version {written['version']}, to {folder}.", result)
 
 
-@app.command("list")
+@app.command("ls")
+@app.command("list", hidden=True)
 def list_(language: Annotated[str | None, typer.Option(help="Only these, as en or ko.")] = None) -> None:
     """List the courses of the platform."""
     with connected() as api:
@@ -186,7 +187,7 @@ def _find(api: Api, named: str) -> Any:
     if found:
         ids = ", ".join(f"{c['id']} ({c['language']}, {_owner(c)})" for c in found)
         raise CodeHubError(f"{len(found)} courses have the key {named}: say which by its id: {ids}")
-    raise CodeHubError(f"there is no course {named}: see `codehub course list`")
+    raise CodeHubError(f"there is no course {named}: see `codehub course ls`")
 
 
 def _owner(course: dict[str, Any]) -> str:

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
-from codehub import markdown, names
+from codehub import field_errors, markdown, names
 from codehub.errors import ERRORS_AT_MOST, InvalidRequestError
-from codehub.sessions import blueprint, field_errors
+from codehub.sessions import blueprint
 from codehub.sessions.blueprint import Blueprint
 from codehub.sessions.blueprint_model import Line, Markdown, Part, matching, whole
 

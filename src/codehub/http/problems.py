@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from codehub import logs
+from codehub import field_errors, logs
 from codehub.errors import ERRORS_AT_MOST, CodeHubError, InvalidRequestError, UnavailableError, printable
 
 log = logs.get()
@@ -135,7 +135,9 @@ async def _on_error(request: Request, error: Exception) -> Response:
 async def _on_invalid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101
     found = error.errors()
-    errors = [{"field": _field(e["loc"]), "message": printable(e["msg"])} for e in found[:ERRORS_AT_MOST]]
+    errors = [
+        {"field": _field(e["loc"]), "message": printable(field_errors.message(e))} for e in found[:ERRORS_AT_MOST]
+    ]
     detail = "; ".join(f"{e['field']}: {e['message']}" for e in errors)
     more = f"; and {len(found) - ERRORS_AT_MOST} more" if len(found) > ERRORS_AT_MOST else ""
     kind = InvalidRequestError

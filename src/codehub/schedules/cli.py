@@ -22,7 +22,8 @@ def _next(schedule: Any) -> str:
     return output.when(schedule["next_begins_at"], "paused" if schedule["paused_at"] else "none")
 
 
-@app.command("list")
+@app.command("ls")
+@app.command("list", hidden=True)
 def list_(class_id: CLASS) -> None:
     """List the schedules of a class."""
     with connected() as api:

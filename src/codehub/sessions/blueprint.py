@@ -13,9 +13,8 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails
 
-from codehub import markdown, names
+from codehub import field_errors, markdown, names
 from codehub.errors import InvalidRequestError
-from codehub.sessions import field_errors
 from codehub.sessions.blueprint_model import (
     ABOUT_STEPS,
     ONE,

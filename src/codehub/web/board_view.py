@@ -18,6 +18,8 @@ from codehub.courses.model import Course
 from codehub.http import paging
 from codehub.i18n.locales import Locale
 from codehub.i18n.texts import LANGUAGES
+from codehub.policy import rules as policy
+from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.sessions.blueprint_model import Question
 from codehub.sessions.model import Run
@@ -35,6 +37,7 @@ SIGNS = {
     CellState.CANCELED: "✕",
 }
 AT_A_STEP = {CellState.IN_PROGRESS, CellState.FAILING}
+TAUGHT = 20  # classes on a start page; all are a click away
 HANDS = 100  # that are shown at once: who asked first is first
 COURSES = 200  # that can be chosen from
 WATCHED_EVERY, WAITING_EVERY = 15_000, 5_000  # ms: lines move without events
@@ -117,6 +120,27 @@ class LearnerSessionView:
     active: str
     tried: Sequence[TriedView]
     hand: HandView | None
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A class on its teacher's start page."""
+
+    school_class: SchoolClass
+    asking: int  # for help
+
+
+async def taught(request: Request, caller: Principal) -> list[Taught]:
+    """The classes that this person teaches now, the newest first."""
+    services = services_of(request)
+    if not policy.allows(caller, Action.CLASS_CREATE):
+        return []
+    mine = await services.classes.page(caller, everybodys=False, archived=False, after=paging.place(None), limit=TAUGHT)
+    return [
+        Taught(k, len(await services.hands.raised(caller, k.id, after=paging.place(None), limit=HANDS)))
+        for k in mine
+        if caller.name in k.teachers
+    ]
 
 
 def titled(given: Sequence[Assignment]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from codehub.policy import rules as policy_rules
 from codehub.policy.actions import Action
 from codehub.policy.model import Principal
 from codehub.waiting_room.model import LAB
-from codehub.web import dashboard_view, first_steps_view, history_view, home_rules, learning_view, once
+from codehub.web import board_view, dashboard_view, first_steps_view, history_view, home_rules, learning_view, once
 from codehub.web.forms import Form, Posted, back, code_of
 from codehub.web.page_access import may
 from codehub.web.player_line_view import PATIENCE_SECONDS
@@ -55,6 +55,7 @@ async def show(request: Request, caller: Principal) -> Response:
         return RedirectResponse("/workspaces", 303)
     reader = dashboard_view.Reader(request, caller)
     board = await reader.board()
+    taught = await board_view.taught(request, caller)
     learner = learning_view.Reader(request, caller)
     going_on = await learner.going_on()
     waits = await _waits(services_of(request), caller)
@@ -70,6 +71,7 @@ async def show(request: Request, caller: Principal) -> Response:
         first=first,
         caller=caller,
         board=board,
+        taught=taught,
         sees_all=sees_all,
         runs_lines=policy_rules.allows(caller, Action.EVENT_CREATE),
         kinds=await reader.kinds(),

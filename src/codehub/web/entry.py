@@ -116,11 +116,11 @@ async def show(request: Request, id_: str, principal: Principal) -> Response:
     return found if isinstance(found, Response) else pages.waking(request, found, home_url=_home(request))
 
 
-async def wake(request: Request, visit: Visit, principal: Principal) -> Response | pages.Waking:
-    """How it wakes; a page, when it does not."""
+async def wake(request: Request, visit: Visit, principal: Principal, *, asked: bool = False) -> Response | pages.Waking:
+    """How it wakes; a page, when it does not. `asked`: a person did, whatever the request looks like."""
     services, home_url = services_of(request), _home(request)
     outcome: Workspace | Refused = visit.workspace
-    if not request.state.head and not rules.looks_ahead(request.headers):
+    if asked or (not request.state.head and not rules.looks_ahead(request.headers)):
         outcome = await services.access.wake(principal, visit)
     if isinstance(outcome, Refused):
         return await _over_limit(request, visit, outcome)

@@ -5,7 +5,8 @@ way is shown at once, covered: meanwhile the frame gets its pass and asks for th
 it answers, so that nothing is left to do then. What needs a decision gets the pages of `entry`, here as well, and leads
 back. Where a browser keeps no cookies in frames, or workspaces have no origin of their own, this leads to `/w/ID/`, as
 it always was. `static/codehub.js` asks for this page again to keep the bar true: that is a look, which wakes nothing
-and is no visit.
+and is no visit. `static/frame.js` asks for it when a person wakes the workspace beside instructions, which stay where
+they are: that is one.
 """
 
 from typing import Annotated
@@ -28,6 +29,7 @@ from codehub.web.rendering import render
 from codehub.web.services import services_of
 
 router = APIRouter(include_in_schema=False)
+VISITS = "visit"  # in a header that only our own pages can send
 POLICY = SECURITY_HEADERS["content-security-policy"]
 
 
@@ -41,10 +43,12 @@ async def show(request: Request, caller: Annotated[Principal, may(Action.WORKSPA
         visit = await services.access.visit(caller, id)
     except (NotFoundError, ForbiddenError) as e:
         return entry.refuse(request, caller, e)
-    looks = "x-requested-with" in request.headers or request.state.head or rules.looks_ahead(request.headers)
+    asks = request.headers.get("x-requested-with")
+    asked = asks == VISITS
+    looks = not asked and (asks is not None or request.state.head or rules.looks_ahead(request.headers))
     rises: entry_pages.Waking | None = None
     if not looks and not frame_view.is_open(visit.workspace):
-        found = await entry.wake(request, visit, caller)
+        found = await entry.wake(request, visit, caller, asked=asked)
         if isinstance(found, Response):
             return found
         if not presentation.is_rising(found.workspace):  # it has to fall asleep first: coming again then wakes it

@@ -45,6 +45,7 @@ NAMED_KINDS = frozenset().union(*KINDS.values())
 ASKED = frozenset(CODES) - NAMED_KINDS - {OperationBegun.code}
 # Lines whose `to_state` is a phase that was seen; of a request it is what was asked for.
 SEEN = KINDS[Kind.STATES] | (KINDS[Kind.TROUBLE] - {"operation_retried", "swap_expired", "fetch_failed"}) | {"created"}
+STEPS = {"created", "provisioned", "restored"}  # on the way to a state: nobody asks how long it was so
 
 
 def codes_of(kind: Kind | None) -> frozenset[str] | None:
@@ -65,7 +66,7 @@ class Line:
     detail: str | None
     badge: str = ""  # of the phase that it became
     sign: str = "·"
-    lasted: str | None = None  # how long it was so
+    lasted: str | None = None  # how long it was so, unless this was a step
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def _line(entry: HistoryEntry, locale: Locale, now: datetime, called: Mapping[st
     badge = _badge(entry)
     sign = SIGNS[badge] if badge else ("!" if kind_of(entry.code) is Kind.TROUBLE else "·")
     at, detail = locale.time(entry.at, now), history.remark(entry.code, entry.data)
-    return Line(at, entry.at.isoformat(), text, took, detail, badge, sign, lasted)
+    return Line(at, entry.at.isoformat(), text, took, detail, badge, sign, None if entry.code in STEPS else lasted)
 
 
 def _badge(entry: HistoryEntry) -> str:

@@ -76,6 +76,7 @@ def render(request: Request, template: str, status: int = 200, *, home_url: str 
         "language": language,
         "languages": {code: (name, _in_language(request, code)) for code, name in LANGUAGES.items()},
         "own_language": own.language if (own := _reader(request)) else None,
+        "reader": own if not home_url.rstrip("/") else None,  # who is logged in on this page's own origin
         "this_page": request.url.path,
         "events": getattr(request.state, "events", 0),
         "home_url": home_url.rstrip("/"),

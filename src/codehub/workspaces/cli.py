@@ -18,11 +18,13 @@ WHICH = Annotated[str, typer.Argument(help="The workspace's id, or its name when
 WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Until it is so.")]
 PATIENCE_SECONDS = 600.0
 POLL_SECONDS = 0.3
+NAMED = 5  # at most, of workspaces with the same name
 BUSY = "OPERATION_IN_PROGRESS"
 Found = dict[str, Any]
 
 
 @app.command("ls")
+@app.command("list", hidden=True)
 def ls(
     owner: Annotated[str | None, typer.Option(help="Only this person's.")] = None,
     deleted: Annotated[bool, typer.Option(help="Those in the trash.")] = False,
@@ -208,7 +210,8 @@ def find(api: Api, which: str, *, deleted: bool = False) -> Found:
     for in_trash in (deleted, not deleted):
         named = api.items("workspaces", name=which, deleted=in_trash)
         if len(named) > 1:
-            raise InvalidRequestError(f"{len(named)} workspaces are called so: use an id", field=which)
+            told = ", ".join(f"{w['id']} of {w['owner']}" for w in named[:NAMED])
+            raise InvalidRequestError(f"{len(named)} workspaces are called so, use an id: {told}", field=which)
         if named:
             return named[0]
     raise NotFoundError(f"there is no workspace {which[:63]}")

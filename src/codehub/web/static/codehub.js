@@ -11,6 +11,7 @@ const TOGETHER = 120; // ms: several news in a row make one look
 const SPREAD = 3_000; // ms: news for a whole class; hundreds of pages that look in the same moment would all wait
 const ALL_USERS = 2_000; // the same for an admin who watches all users' workspaces
 const ANSWER_WITHIN = 20_000;
+const JUST = 60_000; // ms: so long has somebody "just" come in; the history has it for good
 const BUSY_FOR = 300_000; // ms that a form waits for what is under way on its workspace; each of its requests waits for some of it
 const ELSEWHERE = [1_500, 6_000, 15_000]; // ms after a form opened another tab: what it did there is seen here
 const ONCE = ["at", "problem", "done", "who", "name", "display_name", "title", "valid", "max_uses", "capacity", "id", "course_id", "starts_on", "template", "git_url", "git_branch", "since", "waking"]; // what an address says only once
@@ -21,6 +22,7 @@ let planned = null;
 let due = 0; // when
 let latest = 0; // the number of the newest look: an older answer that comes late is not shown
 let ended = false;
+let visit = null; // the timer that takes the last one away
 let since = document.querySelector("meta[name=events]")?.content; // what this page knows of; the first stream goes on from there
 
 // --- looking ---------------------------------------------------------------------------------------------------------
@@ -99,10 +101,15 @@ function listen() {
   const heard = (event) => {
     if (region.dataset.hears?.split(" ").includes(event.type)) plan(TOGETHER);
   };
+  // A class that one teaches, on the start page: only who asks for help there.
+  const asked = (event) => {
+    if (region.dataset.hands?.split(" ").includes(JSON.parse(event.data).class_id)) plan(TOGETHER);
+  };
   const anew = () => plan(TOGETHER);
   for (const kind of ["plan_updated", "session_updated", "run_updated", "hand_updated"]) stream.addEventListener(kind, learning);
   for (const kind of ["class_updated", "progress_updated", "hand_updated"]) stream.addEventListener(kind, teaching);
   for (const kind of ["course_updated", "draft_updated", "backup_updated", "class_updated"]) stream.addEventListener(kind, heard);
+  stream.addEventListener("hand_updated", asked);
   stream.addEventListener("workspace_updated", news);
   stream.addEventListener("workspace_deleted", news);
   stream.addEventListener("workspace_joined", anew); // another's, which is now shared; or no more
@@ -147,16 +154,22 @@ function visited({ workspace, workspace_id, by, what }) {
   link.textContent = workspace;
   banner.querySelector("span").textContent = banner.dataset[what].replace("{by}", by);
   banner.hidden = false;
+  clearTimeout(visit);
+  visit = setTimeout(() => { banner.hidden = true; }, JUST);
 }
 
-function connected(yes) {
-  document.getElementById("offline").hidden = yes;
+/** The instructions beside an IDE have no such lines: the page around them says it. */
+function tell(id, yes) {
+  const line = document.getElementById(id);
+  if (line) line.hidden = !yes;
 }
+
+const connected = (yes) => tell("offline", !yes);
 
 function end() {
   ended = true;
   silence();
-  document.getElementById("ended").hidden = false;
+  tell("ended", true);
   for (const card of document.querySelectorAll(".asking")) settle(card);
 }
 
@@ -169,6 +182,7 @@ let answers = false; // what is put in answers a form of this page
 function update(news, isAnswer) {
   answers = isAnswer;
   region.dataset.owner = news.dataset.owner;
+  if (news.dataset.hands) region.dataset.hands = news.dataset.hands;
   const focused = document.activeElement?.closest("[data-live]") ? document.activeElement : null;
   merge(region, news);
   region.dispatchEvent(new Event("updated")); // `player.js` puts into what is new how far one had read
@@ -244,6 +258,9 @@ function replace(known, child) {
 
 /** The button one stood on was replaced: stand on the same one, or on what took its place. */
 function refocus(lost) {
+  // A whole part, in which somebody reads: it is where they are, and not its first button.
+  const part = lost.dataset.key && region.querySelector(`[data-key="${CSS.escape(lost.dataset.key)}"]`);
+  if (part) return part.focus({ preventScroll: true });
   const same = lost.id && document.getElementById(lost.id);
   const id = lost.id?.split("-")[0];
   const key = lost.closest("[data-key]")?.dataset.key;

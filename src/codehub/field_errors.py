@@ -1,6 +1,7 @@
-"""What is wrong with a value of a blueprint or a course, in our words instead of the validating library's. Pure.
+"""What is wrong with a value that was sent, in our words instead of the validating library's. Pure.
 
-`blueprint` and `courses.source` tell it by field; authors read it in `codehub course check` and in the API's problems.
+`http.problems`, `sessions.blueprint` and `courses.source` tell it by field; people read it where a command or a course
+is wrong, programs in the API's problems.
 """
 
 from collections.abc import Callable, Mapping
