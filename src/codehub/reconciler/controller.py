@@ -25,6 +25,7 @@ from codehub.coordinator.under_way import UnderWay
 from codehub.db import Connection
 from codehub.errors import CodeHubError, LeaseLostError, UnavailableError
 from codehub.reconciler import idle_recheck
+from codehub.reconciler.comparing import Comparing
 from codehub.reconciler.idle_recheck import IdleRecheck, Returned
 from codehub.reconciler.operations import Operations
 from codehub.reconciler.transitions import Gone, Transitions
@@ -73,6 +74,7 @@ class Controller:
         self._idle_recheck = recheck
         self._transitions = Transitions(lease, clock, config.max_retry, runtime.node)
         self._setbacks = Setbacks(lease, clock, WORKSPACE)
+        self._comparing = Comparing(clock, config.idle_interval, runtime.node)
         self._under_way = UnderWay[Operation](nudge, "Could not save how an operation ended, the next tick looks again")
         self._bounds = {
             Operation.STARTING: config.max_concurrent_starts,
@@ -136,25 +138,24 @@ class Controller:
         return await self._observe(look, found)
 
     async def _look(self, look: Observations) -> list[Workspace]:
-        """The rest: all containers in one go, and the volumes of whatever asks for attention."""
-        running, rest = [*look.containers, *look.containers.unreadable], dict[str, Workspace]()
+        """The rest: what is not as it was seen, and the volumes of whatever asks for attention."""
+        running, rest = look.containers.keys() | look.containers.unreadable.keys(), dict[str, Workspace]()
         async with self._lease.database.connection() as c:
             now, aside, node = self._clock.now(), self._setbacks.waiting(), self._runtime.node
+            differ = await self._comparing.differences(c, running)
+            rest.update((w.id, w) for w in differ.rows if w.id not in aside)
             for statement, args in (
                 (sql.due_deleted, (now, aside, ROWS_PER_TICK, node)),
                 (sql.due_to_sleep, (now, aside, ROWS_PER_TICK, node)),
-                (sql.lost_containers, (running, aside, ROWS_PER_TICK, node)),
-                (sql.not_running, (running, aside, node)),
                 (sql.unreadable, (list(look.containers.unreadable), aside, node)),
                 (sql.sweep, (self._swept, aside, SWEEP_PER_TICK, node)),
             ):
                 found = await store.query(c, statement, *args)
                 rest.update((w.id, w) for w in found)
             self._swept = found[-1].id if len(found) == SWEEP_PER_TICK else ""
-            strays = set(running) - await store.known(c, running)
         observed = await self._observe(look, rest.values())
         look.returned = await self._idle_recheck.recheck([w for w in observed if idle_recheck.concerns(w)])
-        for stray in strays - look.busy - set(aside):
+        for stray in differ.strays - look.busy - set(aside):
             log.warning("A container belongs to no workspace, stopping it", workspace=stray)
             self._under_way.begin(stray, Operation.NONE, self._stop_stray(stray))
         return observed
@@ -228,6 +229,7 @@ class Controller:
                     w = await self._transitions.begin(c, w, operation, plan, ids.new(16))
         if blocked is not None:  # its error is saved; it is tried again with growing pauses
             raise UnreadableError(blocked)
+        self._comparing.begun(w.id)
         self._under_way.begin(w.id, w.operation, self._execute(w))
         return True
 

@@ -182,26 +182,13 @@ WHERE attention_at <= $1 AND NOT (id = ANY ($2::text[])) AND coalesce(node, $4) 
   AND operation = 'NONE' AND desired_state <> 'RUNNING' AND deleted_at IS NULL
 ORDER BY attention_at, desired_at LIMIT $3;
 
--- name: lost_containers
--- Rows that say RUNNING although no such container was seen.
-SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
-WHERE observed_status = 'RUNNING' AND operation = 'NONE' AND NOT (id = ANY ($1::text[])) AND NOT (id = ANY ($2::text[]))
-  AND coalesce(node, $4) = $4
-LIMIT $3;
-
--- name: not_running
--- Of these containers' workspaces, those whose row does not expect one.
-SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
-WHERE id = ANY ($1::text[]) AND NOT (id = ANY ($2::text[])) AND observed_status <> 'RUNNING' AND operation = 'NONE'
-  AND coalesce(node, $3) = $3;
+-- name: running
+SELECT id FROM workspaces WHERE observed_status = 'RUNNING';
 
 -- name: unreadable
 -- Of these, of whose containers it cannot be said what they are.
 SELECT *, codehub_user_name(owner_id) AS owner FROM workspaces
 WHERE id = ANY ($1::text[]) AND NOT (id = ANY ($2::text[])) AND coalesce(node, $3) = $3;
-
--- name: known
-SELECT id FROM workspaces WHERE id = ANY ($1::text[]);
 
 -- name: sweep
 -- A rotating look at volumes that nothing is done with, a bounded number at a time.
@@ -252,8 +239,13 @@ UPDATE workspaces SET progress = $3, updated_at = $4 WHERE id = $1 AND op_id = $
 UPDATE workspaces SET disk_bytes = coalesce($2, disk_bytes), disk_measured_at = $3 WHERE id = $1;
 
 -- name: oldest_disk_figures
+-- A home that nobody runs stays as it is: it is measured once, after what it was last in. One that could not be measured is
+-- tried again.
 SELECT id FROM workspaces
-WHERE observed_status IN ('STANDBY', 'RUNNING') AND (disk_measured_at IS NULL OR disk_measured_at < $1)
+WHERE observed_status IN ('STANDBY', 'RUNNING')
+  AND (disk_measured_at IS NULL
+       OR (disk_measured_at < $1 AND (observed_status = 'RUNNING' OR disk_bytes IS NULL))
+       OR (observed_status = 'STANDBY' AND disk_measured_at < phase_changed_at))
 ORDER BY disk_measured_at NULLS FIRST LIMIT $2;
 
 -- name: seen_by

@@ -94,8 +94,8 @@ async def owned_by_admin(c: Connection, id_: str) -> bool:
     return bool(await c.fetchval(sql.owned_by_admin, id_))
 
 
-async def known(c: Connection, ids: Collection[str]) -> set[str]:
-    return {record["id"] for record in await c.fetch(sql.known, list(ids))}
+async def running(c: Connection) -> set[str]:
+    return {record["id"] for record in await c.fetch(sql.running)}
 
 
 async def page_points(c: Connection, id_: str, keep: int, before: After | None, limit: int) -> list[RestorePoint]:
