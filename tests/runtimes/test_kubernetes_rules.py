@@ -12,9 +12,11 @@ from codehub.clock import SystemClock
 from codehub.runtimes.base import Exit, ImageNotFoundError, IsolationUnavailableError, Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.containers.homes import PARKED, VOLUME, Entry, Home
-from codehub.runtimes.kubernetes import bodies, judging, names, volumes
+from codehub.runtimes.kubernetes import bodies, judging, names, volumes, watch
 from codehub.runtimes.kubernetes.api import Access, Api, ApiError
+from codehub.runtimes.kubernetes.asking import Asking
 from codehub.runtimes.kubernetes.bodies import Start
+from codehub.runtimes.kubernetes.lifecycle import Lifecycle
 from codehub.runtimes.kubernetes.names import Names
 from codehub.runtimes.kubernetes.watch import Table
 from codehub.runtimes.limits import Limits
@@ -259,6 +261,122 @@ async def test_a_wait_ends_with_the_change_it_waits_for(table: Table) -> None:
     table.saw(thing("a", 2))
     assert await waiting == "uid-a"
     assert await table.until("a", lambda one: one and one["metadata"].get("deletionTimestamp"), 0.01) is None
+
+
+def test_of_a_pod_that_is_kept_all_that_is_judged_by_is_there_and_nothing_else() -> None:
+    said = {"name": names.IDE, "image": "i", "state": {"waiting": {"reason": "ErrImagePull"}}}
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+    status = {
+        "phase": "Pending",
+        "hostIP": "10.0.0.9",
+        "containerStatuses": [{**said, "imageID": "sha256:1", "volumeMounts": [{"name": "home"}]}],
+        "conditions": [{**refused, "lastTransitionTime": "2026-01-01T00:00:00Z"}, {"type": "Ready", "status": "True"}],
+    }
+    metadata = {**thing("w1", 5)["metadata"], "managedFields": [{"manager": "kubelet"}]}
+    whole = {"metadata": metadata, "spec": {"nodeName": "n", "containers": [{"name": names.IDE}]}, "status": status}
+    kept = watch.pruned(whole)
+    assert kept["status"] == {"phase": "Pending", "containerStatuses": [said], "conditions": [refused]}
+    assert kept["metadata"] == thing("w1", 5)["metadata"]
+    assert kept["spec"] == {"nodeName": "n"}
+    assert judging.begun({**kept, "metadata": {**metadata, "labels": {names.ROLE: names.IDE}}}) == judging.begun(
+        {**whole, "metadata": {**metadata, "labels": {names.ROLE: names.IDE}}}
+    )
+
+
+# --- what runs
+
+
+def running_pod(name: str, version: int, **state: object) -> dict[str, Any]:
+    labels = {names.WORKSPACE: name, names.ROLE: names.IDE}
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version), "labels": labels}
+    metadata |= {"annotations": {names.DOOR: "door"}, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    ide = {"name": names.IDE, "state": state or {"running": {}}}
+    return {"metadata": metadata, "status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [ide]}}
+
+
+@pytest.fixture
+def lifecycle(monkeypatch: pytest.MonkeyPatch) -> Lifecycle:
+    """One whose watch is the test."""
+    made = Lifecycle(
+        Api(Access("http://127.0.0.1:1", "n", None)), Names("main"), CONFIG, Asking(Doors("")), SystemClock()
+    )
+
+    async def ready() -> None: ...
+
+    monkeypatch.setattr(made.pods, "ready", ready)
+    return made
+
+
+async def test_what_runs_is_kept_with_each_change_and_an_end_is_told(lifecycle: Lifecycle) -> None:
+    ended: list[str] = []
+    lifecycle.ended = lambda: ended.append("told")
+    lifecycle.pods.take(event("ADDED", running_pod("w1", 1, waiting={})))
+    assert await lifecycle.all() == {}
+    for name, version in (("w1", 2), ("w2", 3), ("w3", 4)):
+        lifecycle.pods.take(event("MODIFIED", running_pod(name, version)))
+    assert sorted(await lifecycle.all()) == ["w1", "w2", "w3"]
+    assert ended == []
+    lifecycle.pods.take(event("MODIFIED", running_pod("w1", 5, terminated={"exitCode": 0})))
+    assert (sorted(await lifecycle.all()), len(ended)) == (["w2", "w3"], 1)
+    lifecycle.pods.take(event("DELETED", running_pod("w1", 6, terminated={"exitCode": 0})))
+    assert len(ended) == 1  # it had ended before
+    lifecycle.pods.take(event("DELETED", running_pod("w2", 7)))
+    assert (sorted(await lifecycle.all()), len(ended)) == (["w3"], 2)
+    lifecycle.pods.replace([], "9")  # listed anew: what ended meanwhile is told as well
+    assert (await lifecycle.all(), len(ended)) == ({}, 3)
+
+
+async def test_one_that_cannot_be_read_runs_nevertheless_until_it_can_be_or_ends(lifecycle: Lifecycle) -> None:
+    broken = running_pod("w1", 1)
+    del broken["metadata"]["annotations"][names.DOOR]
+    lifecycle.pods.take(event("ADDED", broken))
+    assert list((await lifecycle.all()).unreadable) == ["w1"]
+    lifecycle.pods.take(event("MODIFIED", running_pod("w1", 2)))
+    assert (list(await lifecycle.all()), (await lifecycle.all()).unreadable) == (["w1"], {})
+    (await lifecycle.all()).clear()  # whose it is
+    assert list(await lifecycle.all()) == ["w1"]
+
+
+# --- looking again
+
+
+class Told:
+    """An API of which is known what it was asked, with what is there."""
+
+    def __init__(self, **there: dict[str, Any]) -> None:
+        self.there = there
+        self.asked: list[str] = []
+
+    async def call(self, method: str, where: str, *_body: object, missing: bool = False, **parameters: str) -> Any:
+        assert (method, missing, parameters) == ("GET", True, {})
+        self.asked.append(where)
+        return self.there.get(where.rpartition("/")[2].replace(".", "_"))
+
+
+async def test_one_workspaces_homes_are_looked_at_by_name_and_never_by_looking_through_everybodys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    labels = {names.WORKSPACE: "w1"}
+    about = {names.GENERATION: "g1", names.UID: "4711"}
+
+    def made(name: str, uid: str, **more: Any) -> dict[str, Any]:
+        return {"metadata": {"name": name, "uid": uid, "resourceVersion": "5", "labels": labels, **more}}
+
+    said = volumes._text(Entry("g1", Home("home.new", "g1", 4711)))
+    api = Told(codehub_main_w1={**made("codehub.main.w1", "e"), "data": {VOLUME: said}})
+    api.there["home_new"] = made("home.new", "h", annotations=about)
+    looked = volumes.Volumes(api, Names("main"), CONFIG, SystemClock())  # type: ignore[arg-type]
+
+    async def ready() -> None: ...
+
+    for table in (looked.claims, looked.entries):
+        monkeypatch.setattr(table, "ready", ready)
+    looked.claims.saw(made("home.old", "o", annotations=about))  # of which the watch has not told yet that it is gone
+    await looked.refresh("w1")
+    assert api.asked[0] == "configmaps/codehub.main.w1"
+    assert sorted(api.asked[1:]) == ["persistentvolumeclaims/home.new", "persistentvolumeclaims/home.old"]
+    seen = await looked.of("w1")
+    assert (seen.volume, seen.unclaimed) == (Entry("g1", Home("home.new", "g1", 4711)), [])
 
 
 # --- doors

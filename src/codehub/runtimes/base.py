@@ -4,7 +4,7 @@ Every verb is idempotent: asked again, it finds its work done. None decides anyt
 reports what *is*; what that means is judged in `workspaces.rules`.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -204,7 +204,9 @@ class Logs(Protocol):
 class Watching(Protocol):
     """A runtime that runs on an engine, whose leader has to look after what the engine does not."""
 
-    def watching(self) -> AbstractAsyncContextManager[None]: ...
+    def watching(self, ended: Callable[[], None]) -> AbstractAsyncContextManager[None]:
+        """`ended`: called when the engine tells that an IDE runs no more, by those that are told."""
+        ...
 
 
 @runtime_checkable

@@ -156,7 +156,7 @@ class Coordinator:
         async with contextlib.AsyncExitStack() as stack:
             watched = isinstance(self._runtime, Watching)
             if isinstance(self._runtime, Watching):
-                await stack.enter_async_context(self._runtime.watching())
+                await stack.enter_async_context(self._runtime.watching(self.wake))
             if roles.peer_listen:
                 assert key  # noqa: S101 (checked by `run`)
                 await stack.enter_async_context(leader_doors.at_address(served, roles.peer_listen, peers.of(key)))

@@ -10,7 +10,7 @@ import contextlib
 import json
 import pathlib
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 
 from codehub.archives import process as archives
 from codehub.archives.model import Packing, Progress, Quota, no_progress
@@ -267,8 +267,8 @@ class DockerRuntime:
         seconds = self._config.disk_usage_seconds
         return int((await self._jobs.run(workspace_id, entry.home.name, "measure", {}, seconds=seconds)).split()[0])
 
-    def watching(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """What the leader does beside its verbs."""
+    def watching(self, _ended: Callable[[], None]) -> contextlib.AbstractAsyncContextManager[None]:
+        """What the leader does beside its verbs. Of ends the engine is asked, it does not tell."""
         return self.disk_guard.watching()
 
     async def close(self) -> None:

@@ -54,22 +54,31 @@ class Lifecycle:
         self._config = config
         self._asking = asking
         self._clock = clock
-        self.pods = Table(api, PODS, own.ours, clock)
+        self.pods = Table(api, PODS, own.ours, clock, self._note)
+        self._running: Found[Container] = Found()
+        self.ended: Callable[[], None] = lambda: None  # called when an IDE runs no more
 
     # --- looking
 
     async def all(self) -> Found[Container]:
         await self.pods.ready()
-        found: Found[Container] = Found()
-        for pod in self.pods.all():
-            if _role(pod) != names.IDE or not judging.runs(pod):
-                continue
-            id_ = _workspace(pod)
-            try:
-                found[id_] = _container(id_, pod)
-            except (ValueError, KeyError) as e:
-                found.unreadable[id_] = f"it runs, but what the cluster says of it cannot be read: {e}"
-        return found
+        return Found(self._running, self._running.unreadable)
+
+    def _note(self, before: Object | None, after: Object | None) -> None:
+        """Kept with each change, so that a look at thousands judges none of them again."""
+        pod = after or before
+        if pod is None or _role(pod) != names.IDE:
+            return
+        id_ = _workspace(pod)
+        ran = self._running.pop(id_, None) or self._running.unreadable.pop(id_, None)
+        if after is None or not judging.runs(after):
+            if ran:
+                self.ended()
+            return
+        try:
+            self._running[id_] = _container(id_, after)
+        except (ValueError, KeyError) as e:
+            self._running.unreadable[id_] = f"it runs, but what the cluster says of it cannot be read: {e}"
 
     async def one(self, workspace_id: str) -> Container | None:
         await self.pods.ready()

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 
 from codehub import ids as labels
 from codehub.archives import process as archives
@@ -276,10 +276,14 @@ class KubernetesRuntime:
             return int(measured.split()[0])
 
     @contextlib.asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
-        """The leader sees what is there before it is asked."""
+    async def watching(self, ended: Callable[[], None]) -> AsyncIterator[None]:
+        """The leader sees what is there before it is asked, and hears at once of an IDE that has ended."""
         await asyncio.gather(self.volumes_.ready(), self.lifecycle.pods.ready(), return_exceptions=True)
-        yield
+        self.lifecycle.ended = ended
+        try:
+            yield
+        finally:
+            self.lifecycle.ended = lambda: None
 
     async def close(self) -> None:
         """Nothing is held: pods are the cluster's."""

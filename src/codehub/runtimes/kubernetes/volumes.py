@@ -5,6 +5,7 @@ place and the one in the trash. It is changed only as it was read (by its versio
 wins, and each change is one step; a home that no entry names is half made, or half destroyed.
 """
 
+import contextlib
 import json
 import secrets
 from collections.abc import Collection, Mapping
@@ -94,7 +95,7 @@ class Volumes:
                 made = await self._api.call("PUT", objects(ENTRIES, name), {"metadata": metadata, **body})
         except ApiError as e:
             if e.answer in {CONFLICT, 404}:
-                await self._read_again(name)
+                await _read_again(self._api, ENTRIES, self.entries, name)
                 raise TakenError("another has changed which home this workspace has: look again") from e
             raise
         self.entries.saw(made)
@@ -143,17 +144,17 @@ class Volumes:
         return {id_: seen for id_, seen in found.items() if seen != Seen()}
 
     async def refresh(self, workspace_id: str) -> None:
-        """As it is now: what the watch has may be a moment old."""
+        """As it is now: what the watch has may be a moment old.
+
+        Each by its name, for which the API reads one; by label it would look through everybody's. A home that another
+        has just begun to make, and that no entry names, is told of by the watch.
+        """
         await self.ready()
-        selector = f"{self._names.ours},{names.WORKSPACE}={workspace_id}"
-        listed = await self._api.call("GET", CLAIMS, labelSelector=selector)
-        there = {one["metadata"]["uid"] for one in listed["items"]}
-        for one in self.claims.of(workspace_id):
-            if one["metadata"]["uid"] not in there:
-                self.claims.gone(one["metadata"]["name"], one["metadata"]["uid"])
-        for one in listed["items"]:
-            self.claims.saw(one)
-        await self._read_again(self._names.of(workspace_id))
+        name = self._names.of(workspace_id)
+        await _read_again(self._api, ENTRIES, self.entries, name)
+        homes = {one["metadata"]["name"] for one in self.claims.of(workspace_id)}
+        for home in homes | homes_named((self.entries.get(name) or {}).get("data") or {}):
+            await _read_again(self._api, CLAIMS, self.claims, home)
 
     async def ready(self) -> None:
         for table in (self.claims, self.entries):
@@ -162,13 +163,6 @@ class Volumes:
     async def close(self) -> None:
         for table in (self.claims, self.entries):
             await table.close()
-
-    async def _read_again(self, name: str) -> None:
-        found = await self._api.call("GET", objects(ENTRIES, name), missing=True)
-        if found:
-            self.entries.saw(found)
-        elif known := self.entries.get(name):
-            self.entries.gone(name, known["metadata"]["uid"])
 
     def _new_uid(self) -> int:
         """Its own: what a kernel counts by user is then a workspace's alone, as good as certainly.
@@ -217,6 +211,15 @@ def sort(claims: Collection[Object], entry: Object | None) -> Seen:
     return seen
 
 
+def homes_named(data: Mapping[str, str]) -> set[str]:
+    """By an entry, as far as it can be read."""
+    found = set()
+    for text in data.values():
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            found.add(str(json.loads(text)["home"]))
+    return found
+
+
 def _home(one: Object) -> Home | None:
     about = one["metadata"].get("annotations") or {}
     try:
@@ -248,6 +251,14 @@ def _entry(text: Any, homes: Mapping[str, Home]) -> Entry | None:
         raise ValueError("it names no home")
     home = homes.get(name)
     return Entry(generation, home, restored_from) if home else None
+
+
+async def _read_again(api: Api, plural: str, table: Table, name: str) -> None:
+    found = await api.call("GET", objects(plural, name), missing=True)
+    if found:
+        table.saw(found)
+    elif known := table.get(name):
+        table.gone(name, known["metadata"]["uid"])
 
 
 def _is_not(one: Object | None, uid: str) -> bool | None:

@@ -7,6 +7,7 @@ forgotten: after a moment, looking fails instead.
 
 import asyncio
 import contextlib
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -18,20 +19,47 @@ from codehub.runtimes.kubernetes.api import Api, ApiError, ApiUnreachableError, 
 from codehub.runtimes.kubernetes.names import WORKSPACE
 
 T = TypeVar("T")
+Change = Callable[[Object | None, Object | None], None]  # before and after; None: there was none, there is none
 log = logs.get()
 FIRST_SECONDS = 30.0  # for the first list
 AWAY_SECONDS = 5.0  # without a watch: then what is known is no answer any more
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 PAGE = "500"
 FORGOTTEN = 410
-KEPT = ("name", "uid", "resourceVersion", "labels", "annotations", "creationTimestamp", "deletionTimestamp")
+KEPT = ("name", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+OF_STATUS = ("phase", "reason", "message", "podIP")
+OF_A_CONDITION = ("type", "status", "reason", "message")
+OF_A_CONTAINER = ("name", "image", "state")
 
 
 def pruned(found: Mapping[str, Any]) -> Object:
     """What anybody here asks of it: of thousands of pods the rest would fill the memory."""
-    metadata = {name: found["metadata"][name] for name in KEPT if name in found["metadata"]}
-    kept: Object = {"metadata": metadata, "spec": {"nodeName": (found.get("spec") or {}).get("nodeName", "")}}
-    return kept | {name: found[name] for name in ("status", "data") if found.get(name)}
+    about = found["metadata"]
+    named = {kind: _shared(about[kind]) for kind in ("labels", "annotations") if about.get(kind)}
+    kept: Object = {"metadata": _part(about, KEPT) | named}
+    kept["spec"] = {"nodeName": sys.intern((found.get("spec") or {}).get("nodeName", ""))}
+    if found.get("status"):
+        kept["status"] = _status(found["status"])
+    return kept | _part(found, ("data",))
+
+
+def _status(status: Mapping[str, Any]) -> Object:
+    kept = _part(status, OF_STATUS)
+    if refused := [one for one in status.get("conditions") or [] if one.get("status") == "False"]:
+        kept["conditions"] = [_part(one, OF_A_CONDITION) for one in refused]
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        if status.get(kind):
+            kept[kind] = [_part(one, OF_A_CONTAINER) for one in status[kind]]
+    return kept
+
+
+def _part(whole: Mapping[str, Any], names: Iterable[str]) -> Object:
+    return {name: whole[name] for name in names if whole.get(name)}
+
+
+def _shared(texts: Mapping[str, str]) -> dict[str, str]:
+    """Each event has its own copy of words that all have."""
+    return {sys.intern(name): sys.intern(text) for name, text in texts.items()}
 
 
 def workspace_of(found: Mapping[str, Any]) -> str:
@@ -43,10 +71,13 @@ def version(found: Mapping[str, Any]) -> int:
 
 
 class Table:
-    """All of one kind. Pure but for `_run`: events go in by `take`."""
+    """All of one kind. Pure but for `_run`: events go in by `take`. What changes is told at once, one by one."""
 
-    def __init__(self, api: Api, plural: str, selector: str, clock: Clock) -> None:
+    def __init__(
+        self, api: Api, plural: str, selector: str, clock: Clock, changed: Change = lambda _before, _after: None
+    ) -> None:
         self._api = api
+        self._changed = changed
         self.plural = plural
         self._selector = selector
         self._clock = clock
@@ -120,8 +151,9 @@ class Table:
         known = self._objects.get(name)
         if uid in self._gone or (known and version(known) > version(found)):
             return
-        self._objects[name] = pruned(found)
+        self._objects[name] = seen = pruned(found)
         self._by_workspace.setdefault(workspace_of(found), set()).add(name)
+        self._changed(known, seen)
         self._tell(name)
 
     def gone(self, name: str, uid: str, *, told: bool = False) -> None:
@@ -133,6 +165,7 @@ class Table:
         known = self._objects.get(name)
         if known and known["metadata"]["uid"] == uid:
             self._forget(name, workspace_of(self._objects.pop(name)))
+            self._changed(known, None)
 
     def _forget(self, name: str, workspace_id: str) -> None:
         its = self._by_workspace[workspace_id]
