@@ -12,10 +12,10 @@ BASE ?= debian:bookworm-slim
 IMAGES ?= platform terminal jupyterlab
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench soak docker-test cluster cluster-down cluster-test images manifests screenshots model lock states policy schema architecture clean
+.PHONY: help serve test check format bench soak docker-test cluster cluster-down cluster-test cluster-scale images manifests screenshots model lock states policy schema architecture clean
 
 help: ## List what can be run
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 serve: $(VENV)/installed ## Run the platform on this machine; prints a login link
 	@$(BIN)/codehub serve
@@ -50,6 +50,9 @@ cluster-down: $(VENV)/installed-dev ## End it and remove all that is left of it
 
 cluster-test: $(VENV)/installed-dev ## Run what needs that cluster; starts it, and leaves it running
 	$(BIN)/python -m pytest -m cluster --durations=10 $(ARGS)
+
+cluster-scale: $(VENV)/installed-dev ## Measure a coordinator with 20,000 workspaces on simulated nodes (root, Debian, Go; docs/cluster.md)
+	@$(BIN)/python -m cluster.scale $(ARGS)
 
 manifests: ## Render the Helm chart into deploy/manifests/codehub.yaml, for clusters without Helm (needs Go, once)
 	@scripts/render-manifests > deploy/manifests/codehub.yaml

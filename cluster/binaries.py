@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable
 
-from cluster.layout import COREDNS, KUBERNETES, SOURCE, cache
+from cluster.layout import COREDNS, KUBERNETES, KWOK, SOURCE, cache
 
 # In the order in which a first start can use them.
 COMPONENTS = ("kube-apiserver", "kubelet", "kube-controller-manager", "kube-scheduler", "kubectl", "kube-proxy")
@@ -19,10 +19,10 @@ LIBRARIES = ("libseccomp2",)
 MODULES = ("br_netfilter", "overlay", "veth")
 
 
-def kubernetes() -> pathlib.Path:
+def kubernetes(components: Iterable[str] = COMPONENTS) -> pathlib.Path:
     folder = cache() / f"kubernetes-{KUBERNETES}"
     flags = f"-s -w {' '.join(_version())}"
-    for name in COMPONENTS:
+    for name in components:
         if not (folder / name).exists():
             _go_build(SOURCE / "go", f"k8s.io/kubernetes/cmd/{name}", folder / name, flags)
     return folder
@@ -32,6 +32,14 @@ def coredns() -> pathlib.Path:
     program = cache() / f"coredns-{COREDNS}" / "coredns"
     if not program.exists():
         _go_build(SOURCE / "go" / "dns", ".", program, "-s -w")
+    return program
+
+
+def kwok() -> pathlib.Path:
+    """Simulated nodes and pods (`cluster.scale`)."""
+    program = cache() / f"kwok-{KWOK}" / "kwok"
+    if not program.exists():
+        _go_build(SOURCE / "go" / "kwok", "sigs.k8s.io/kwok/cmd/kwok", program, "-s -w")
     return program
 
 

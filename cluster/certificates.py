@@ -44,6 +44,11 @@ def make(place: Place) -> None:
         )
 
 
+def add_client(place: Place, name: str, user: str, group: str | None = None) -> None:
+    """One more who speaks with the API server."""
+    _issue(place.pki, name, _authority(place.pki), user, group)
+
+
 def kubeconfig(place: Place, client: str) -> str:
     """With the certificates in it, so that the file can be copied. JSON is YAML, too."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 SOURCE = pathlib.Path(__file__).parent
 KUBERNETES = "1.34.4"
 COREDNS = "1.14.7"
+KWOK = "0.7.0"
 CONTROL = "control"
 NODES = ("node1", "node2", "node3")
 API_PORT = 6443

@@ -46,6 +46,17 @@ def up(place: Place) -> None:
         _wait_for("nodes and DNS", lambda: _ready(place, began))
 
 
+def up_control(place: Place, software: Software, control: programs.Machine) -> None:
+    """The control plane alone, without nodes: as the caller wants it, which also waits until it answers."""
+    with _alone(place):
+        if other := network.taken_by_others(place):
+            raise RuntimeError(
+                f"this host has a route to {other}: choose CODEHUB_CLUSTER_NETWORK, two numbers as 10.99"
+            )
+        machines.write(place.kubeconfig, certificates.kubeconfig(place, "admin"))
+        _start(place, software, [control])
+
+
 def down(place: Place) -> None:
     """Nothing is left but the cache: no process, no mount, no interface, no folder."""
     with _alone(place):

@@ -31,6 +31,11 @@ def up(place: Place, pids: Pids) -> None:
     _host(place, control)
 
 
+def own(pid: int, addresses: str) -> None:
+    """Whoever listens on all addresses of that machine listens on these, too."""
+    _in(pid, "ip", "route", "replace", "local", addresses, "dev", "lo")
+
+
 def down(place: Place) -> None:
     """The rest went with the machines."""
     _run("ip", "link", "del", place.interface, check=False)
