@@ -67,7 +67,9 @@ class Run:
             found = []
             for part in (10, 1):
                 known, running = self._given.known // part, self._given.running // part
-                await self._told(f"{known:,} workspaces, {running:,} pods", filling.grow(known, running))
+                await self._told(
+                    f"{known:,} workspaces, {running:,} pods", filling.grow(known, running, self._given.wakes)
+                )
                 found.append(await self._measure(filling, runtime))
             return found[0], found[1]
         finally:
@@ -99,18 +101,18 @@ class Run:
         given, audit = self._given, Audit(control.audit_log(self._where))
         database = await asyncpg.connect(self._servers.database(DATABASE))
         measuring = Measuring(database, runtime, audit, self._processes)
-        known, running = list(filling.known), list(filling.running)
+        known, running, asleep = len(filling.known), list(filling.running), list(filling.ended)
         try:
             async with self._leading():
                 first = await measuring.during(SETTLE_SECONDS)
                 memory, idle = measuring.memory(), await measuring.during(given.idle)
                 ends = await measuring.ends(running[: given.ends], given.ends / 10)
                 await asyncio.sleep(SETTLE_SECONDS)  # they are started again
-                asleep = [id_ for id_ in known if id_ not in set(running)]
-                wakes = await measuring.wakes(asleep[: given.wakes], 60.0)
-                stops = await measuring.stops(asleep[: given.wakes // 4], given.wakes / 4 / 10)
-                filling.running = [*running, *asleep[given.wakes // 4 : given.wakes]]
-                return Figures(len(known), len(running), first, idle, ends, wakes, stops, memory)
+                wakes = await measuring.wakes(asleep, 60.0)
+                to_stop = asleep[: len(asleep) // 4]
+                stops = await measuring.stops(to_stop, len(to_stop) / 10)
+                filling.running = [*running, *asleep[len(to_stop) :]]
+                return Figures(known, len(running), first, idle, ends, wakes, stops, memory)
         finally:
             await database.close()
 

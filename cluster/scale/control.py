@@ -106,7 +106,7 @@ def _audit_policy() -> str:
     """Who asked for what; of the coordinator alone."""
     rules = [{"level": "Metadata", "users": [COORDINATOR]}, {"level": "None"}]
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
-    return yaml.safe_dump(policy)
+    return json.dumps(policy)  # which is YAML, too
 
 
 def _scheduler(folder: pathlib.Path) -> str:

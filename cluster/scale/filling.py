@@ -5,12 +5,12 @@ it. What it would take hours to ask for one after the other.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
 
+from cluster.scale import pods as relays
 from codehub.runtimes.base import Workload
 from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.containers.door import IDE_PORT
@@ -52,12 +52,6 @@ FROM unnest($4::text[], $5::text[], $6::text[]) AS made(id, status, address)
 """
 
 
-@dataclass(frozen=True)
-class Made:
-    id: str
-    home: Home
-
-
 class Filling:
     def __init__(self, runtime: KubernetesRuntime, config: RuntimeConfig, doors: Doors, database_url: str) -> None:
         self._runtime = runtime
@@ -69,6 +63,7 @@ class Filling:
         self._template = Template(TEMPLATE, "Simulated", ready="/", container=spec)
         self.known: list[str] = []
         self.running: list[str] = []
+        self.ended: list[str] = []
 
     async def nodes(self, count: int) -> None:
         async def add(number: int) -> None:
@@ -81,10 +76,11 @@ class Filling:
 
         await each(range(count), add)
 
-    async def grow(self, known: int, running: int) -> None:
-        """To so many, of which so many run."""
+    async def grow(self, known: int, running: int, ended: int) -> None:
+        """To so many, of which so many run; so many of the new ones have run, and their pods are there still."""
         new = [f"w{number:05}" for number in range(len(self.known), known)]
-        to_run = set(new[: max(0, running - len(self.running))])
+        more = max(0, running - len(self.running))
+        to_run, to_end = set(new[:more]), set(new[more : more + ended])
         pods: dict[str, Object] = {}
 
         async def make(id_: str) -> None:
@@ -92,6 +88,9 @@ class Filling:
             await self._runtime.volumes_.change(id_, {VOLUME: Entry("g1", home)})
             if id_ in to_run:
                 await self._run(id_, home)
+            elif id_ in to_end:
+                await self._run(id_, home, schedulerName="nobody")
+                await relays.end(self._runtime.api, self._names.of(id_), "0\n")
 
         await each(new, make)
         await self._until_run(to_run)
@@ -100,11 +99,13 @@ class Filling:
         await self._insert(new, pods)
         self.known += new
         self.running += sorted(to_run)
+        self.ended = sorted(to_end)
 
-    async def _run(self, id_: str, home: Home) -> None:
+    async def _run(self, id_: str, home: Home, **more: str) -> None:
         """A start, but for the looks before it and the wait after it."""
         start = Start(home, home.uid, self._doors.new(), Limits(memory_mb=256, processes=100, cpus=1.0))
         body = bodies.pod(Workload(id_, OWNER, self._template), start, self._config, self._names)
+        body["spec"] |= more
         made: Object = await self._runtime.api.call("POST", "pods", body)
         labels = self._names.labels(id_, names.IDE)
         pair = self._doors.pair(start.door)

@@ -24,7 +24,8 @@ from codehub.runtimes.config import RuntimeConfig
 from codehub.runtimes.containers.door import ASK_PORT, IDE_PORT
 from codehub.runtimes.containers.framing import END, STDOUT, frame, read_piece
 from codehub.runtimes.kubernetes import names
-from codehub.runtimes.kubernetes.api import Access, Api, Object, objects
+from codehub.runtimes.kubernetes.api import Api, Object, objects
+from codehub.runtimes.kubernetes.runtime import KubernetesRuntime
 from codehub.runtimes.kubernetes.watch import Table
 from codehub.system import doors
 from codehub.system.doors import Doors
@@ -59,15 +60,17 @@ class Relays:
                 task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, connection: socket.socket, port: int) -> None:
-        with contextlib.suppress(OSError, ssl.SSLError, EOFError, ValueError):
-            pod = await self._pods.at(connection.getsockname()[0])
+        pod = await self._pods.at(connection.getsockname()[0])
+        if pod is None:
+            connection.close()
+            return
+        with contextlib.suppress(OSError, EOFError, ValueError):
             reader, writer = await _secured(connection, self._key(pod["metadata"]["annotations"][names.DOOR]))
             try:
                 await (self._ide(reader, writer) if port == IDE_PORT else self._ask(pod, reader, writer))
                 await writer.drain()
             finally:
                 writer.close()
-        connection.close()
 
     async def _ide(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -104,19 +107,19 @@ class _ByAddress:
     async def ready(self) -> None:
         await self._table.ready()
 
-    def _note(self, _name: str, before: Object | None, now: Object | None) -> None:
+    def _note(self, before: Object | None, now: Object | None) -> None:
         if before and self._names.get(_address(before)) == before["metadata"]["name"]:
             del self._names[_address(before)]
         if now and _address(now):
             self._names[_address(now)] = now["metadata"]["name"]
 
-    async def at(self, address: str) -> Object:
+    async def at(self, address: str) -> Object | None:
         deadline = asyncio.get_running_loop().time() + KNOWN_SECONDS
         while asyncio.get_running_loop().time() < deadline:
             if found := self._table.get(self._names.get(address, "")):
                 return found
             await asyncio.sleep(0.01)
-        raise ConnectionRefusedError(f"no pod has {address}")
+        return None
 
 
 def _address(pod: Object) -> str:
@@ -151,8 +154,9 @@ async def end(api: Api, name: str, said: str) -> None:
 
 
 async def main(kubeconfig: str, namespace: str, secret_key: str) -> None:
-    api = Api(Access.of(RuntimeConfig(kubernetes_config=kubeconfig, kubernetes_namespace=namespace)))
-    await Relays(api, secret_key).serve()
+    config = RuntimeConfig(kubernetes_config=kubeconfig, kubernetes_namespace=namespace)
+    runtime = KubernetesRuntime(config, Doors(secret_key), SystemClock())
+    await Relays(runtime.api, secret_key).serve()
 
 
 if __name__ == "__main__":
