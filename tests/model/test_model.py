@@ -222,7 +222,6 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "due_to_run": (NOW, [], 10, "here"),
     "due_deleted": (NOW, [], 10, "here"),
     "due_to_sleep": (NOW, ["v"], 10, "here"),
-    "running": (),
     "find_many": (["w"],),
     "unreadable": (["w"], [], "here"),
     "sweep": ("", [], 10, "here"),

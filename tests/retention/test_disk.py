@@ -2,11 +2,10 @@
 
 from datetime import timedelta
 
-from codehub.coordinator.leader import LEASE_NAME, Lease
-from codehub.coordinator.store import sql as lease_sql
 from codehub.db import Connection, Database
 from codehub.retention import disk
 from codehub.runtimes.base import RuntimeFailureError
+from tests.leading import lead
 from tests.null_runtime import NullRuntime
 from tests.virtual_time import ManualClock
 
@@ -46,11 +45,10 @@ async def test_a_sleeping_home_is_measured_once_and_again_after_it_has_run(
 ) -> None:
     runtime = Measured()
     async with database.connection() as c:
-        epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "test", 1e6, {})
         await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
         for id_, status in (("runs", "RUNNING"), ("sleeps", "STANDBY")):
             await add(c, clock, id_, status)
-        loop = disk.loop(Lease(database, "test", epoch), runtime, clock)
+        loop = disk.loop(await lead(database), runtime, clock)
         await loop.tick()
         assert runtime.taken() == {"runs", "sleeps"}
         await clock.advance(LONG)
@@ -71,10 +69,9 @@ async def test_a_home_that_could_not_be_measured_is_tried_again(database: Databa
     runtime = Measured()
     runtime.broken = True
     async with database.connection() as c:
-        epoch = await c.fetchval(lease_sql.acquire, LEASE_NAME, "test", 1e6, {})
         await c.execute("INSERT INTO users (name, role, created_at) VALUES ('mina', 'learner', now())")
         await add(c, clock, "sleeps", "STANDBY")
-        loop = disk.loop(Lease(database, "test", epoch), runtime, clock)
+        loop = disk.loop(await lead(database), runtime, clock)
         await loop.tick()
         runtime.broken = False
         runtime.taken()

@@ -297,8 +297,9 @@ def running_pod(name: str, version: int, **state: object) -> dict[str, Any]:
 @pytest.fixture
 def lifecycle(monkeypatch: pytest.MonkeyPatch) -> Lifecycle:
     """One whose watch is the test."""
+    clock = SystemClock()
     made = Lifecycle(
-        Api(Access("http://127.0.0.1:1", "n", None)), Names("main"), CONFIG, Asking(Doors("")), SystemClock()
+        Api(Access("http://127.0.0.1:1", "n", None), clock), Names("main"), CONFIG, Asking(Doors(""), clock), clock
     )
 
     async def ready() -> None: ...
