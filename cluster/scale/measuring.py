@@ -61,11 +61,13 @@ class Audit:
             content = log.read()
         whole = content[: content.rfind(b"\n") + 1]
         self._at += len(whole)
-        return Counter(_asked(json.loads(line)) for line in whole.splitlines())
+        events = [json.loads(line) for line in whole.splitlines()]
+        return Counter(f"{one['verb']} {one['objectRef']['resource']}" for one in events if not _has_only_ended(one))
 
 
-def _asked(event: dict[str, Any]) -> str:
-    return f"{event['verb']} {event['objectRef']['resource']}"
+def _has_only_ended(event: dict[str, Any]) -> bool:
+    """A watch is told of when it begins, and again after minutes."""
+    return event["verb"] == "watch" and event["stage"] != "ResponseStarted"
 
 
 @dataclass
