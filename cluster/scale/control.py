@@ -80,6 +80,8 @@ def machine(where: Place, software: Software, kwok: pathlib.Path, namespace: str
     server = [
         f"--audit-policy-file={folder}/audit.yaml",
         f"--audit-log-path={audit_log(where)}",
+        # KWOK would ask for lists as watches, which an etcd of 3.4 cannot end, and look again only after half a minute.
+        "--feature-gates=WatchList=false",
         "--disable-admission-plugins=TaintNodesByCondition",  # there is no controller that would take the taint away
     ]
     manager = [f"--controllers={','.join(CONTROLLERS)}", "--kube-api-qps=500", "--kube-api-burst=1000"]
