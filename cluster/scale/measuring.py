@@ -67,7 +67,7 @@ class Audit:
 
 def _has_only_ended(event: dict[str, Any]) -> bool:
     """A watch is told of when it begins, and again after minutes."""
-    return event["verb"] == "watch" and event["stage"] != "ResponseStarted"
+    return (event["verb"], event["stage"] != "ResponseStarted") == ("watch", True)
 
 
 @dataclass
