@@ -49,7 +49,7 @@ cluster-down: $(VENV)/installed-dev ## End it and remove all that is left of it
 	@$(BIN)/python -m cluster down
 
 cluster-test: $(VENV)/installed-dev ## Run what needs that cluster; starts it, and leaves it running
-	$(BIN)/python -m pytest -m "cluster and not soak" --durations=10 $(ARGS)
+	$(BIN)/python -m pytest -m cluster --durations=10 $(ARGS)
 
 manifests: ## Render the Helm chart into deploy/manifests/codehub.yaml, for clusters without Helm (needs Go, once)
 	@scripts/render-manifests > deploy/manifests/codehub.yaml

@@ -102,13 +102,12 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where there can be no Docker engine, or no cluster, what needs one is left out, and that is said."""
-    for marker, engine in (("docker", docker_engine_), ("cluster", kubernetes_cluster)):
-        on_it = [item for item in items if item.get_closest_marker(marker)]
-        if on_it and (reason := engine.why_not()):
-            config.get_terminal_writer().line(f"Left out: {len(on_it)} tests marked {marker}, because {reason}")
-            config.hook.pytest_deselected(items=on_it)
-            items[:] = [item for item in items if item not in on_it]
+    """Where there can be no Docker engine, what needs one is left out, and that is said."""
+    on_docker = [item for item in items if item.get_closest_marker("docker")]
+    if on_docker and (reason := docker_engine_.why_not()):
+        config.get_terminal_writer().line(f"Left out: {len(on_docker)} tests on Docker, because {reason}")
+        config.hook.pytest_deselected(items=on_docker)
+        items[:] = [item for item in items if item not in on_docker]
 
 
 def pytest_collection_finish() -> None:

@@ -6,13 +6,12 @@ import json
 import os
 import pathlib
 import secrets
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from cluster import cgroups, layout, lifecycle
+from cluster import layout, lifecycle
 
 from codehub.clock import SystemClock
 from codehub.runtimes.base import RuntimeFailureError
@@ -32,16 +31,6 @@ IMAGES = ("codehub/platform", "codehub/terminal", "codehub/jupyterlab")
 SECRET = "a key of the tests that is long enough"
 INSTALLATION = "installation"  # a file in a test's data directory: another process finds the same workspaces
 KINDS = ("pods", "persistentvolumeclaims", "configmaps", "secrets")
-
-
-def why_not() -> str | None:
-    if os.geteuid() != 0:
-        return "a cluster on this machine needs root"
-    if not cgroups.hierarchies():
-        return "this machine has control groups of version 2 alone"
-    if not (shutil.which("go") or pathlib.Path("/usr/local/go/bin/go").exists()):
-        return "Go is not installed, which builds the cluster"
-    return None
 
 
 def open_runtime(data_dir: pathlib.Path, **changes: object) -> KubernetesRuntime:

@@ -30,6 +30,7 @@ from tests.contracts.workloads import server, workload
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("kubernetes")]
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 AWAY_SECONDS = 60
+LIVES = 100
 PATIENCE = 300.0
 COMPACT = """
 import base64, http.client, json, ssl, sys
@@ -257,10 +258,9 @@ async def _everything(place: layout.Place) -> dict[str, int]:
     return dict(zip(kinds, map(len, listed), strict=True))
 
 
-@pytest.mark.parametrize("lives", [pytest.param(12, id="a dozen"), pytest.param(100, marks=pytest.mark.soak)])
-async def test_nothing_is_left_of_random_lives(runtime: KubernetesRuntime, place: layout.Place, lives: int) -> None:
+async def test_nothing_is_left_of_a_hundred_random_lives(runtime: KubernetesRuntime, place: layout.Place) -> None:
     seed = secrets.randbits(32)
-    print(f"\n{lives} lives of seed {seed}")
+    print(f"\n{LIVES} lives of seed {seed}")
     before, at_once = await _everything(place), asyncio.Semaphore(4)
 
     async def one(number: int) -> None:
@@ -268,7 +268,7 @@ async def test_nothing_is_left_of_random_lives(runtime: KubernetesRuntime, place
             await Life(runtime, number, random.Random(f"{seed}-{number}")).live()
 
     async with asyncio.TaskGroup() as tasks:
-        for number in range(lives):
+        for number in range(LIVES):
             tasks.create_task(one(number))
     assert await kubernetes_cluster.left(runtime) == []
     assert await runtime.disk_items() == []
