@@ -9,6 +9,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from cluster import layout, lifecycle
@@ -27,7 +28,7 @@ __all__ = ["KubernetesRuntime"]
 KIND = "kubernetes"
 KUBECONFIG = "CODEHUB_TEST_KUBECONFIG"  # in the environment of processes that tests start
 NAMESPACE = "codehub-contract"
-IMAGES = ("codehub/platform", "codehub/terminal")
+IMAGES = ("codehub/platform", "codehub/terminal", "codehub/jupyterlab")
 SECRET = "a key of the tests that is long enough"
 INSTALLATION = "installation"  # a file in a test's data directory: another process finds the same workspaces
 KINDS = ("pods", "persistentvolumeclaims", "configmaps", "secrets")
@@ -75,7 +76,8 @@ def prepared() -> str:
                     subprocess.run([sys.executable, "-m", "cluster", "load", image], check=True)
             finally:
                 del os.environ["DOCKER_HOST"]
-    asyncio.run(make_namespace(str(place.kubeconfig)))
+    with ThreadPoolExecutor(1) as beside:  # whoever asks may be in a loop of events
+        beside.submit(asyncio.run, make_namespace(str(place.kubeconfig))).result()
     return str(place.kubeconfig)
 
 

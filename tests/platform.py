@@ -151,9 +151,11 @@ class Platform:
         self.process = None
 
     @contextlib.asynccontextmanager
-    async def client(self, token: str | None = ADMIN_TOKEN) -> AsyncIterator[aiohttp.ClientSession]:
+    async def client(
+        self, token: str | None = ADMIN_TOKEN, *, seconds: float = 30
+    ) -> AsyncIterator[aiohttp.ClientSession]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        timeout = aiohttp.ClientTimeout(total=30)
+        timeout = aiohttp.ClientTimeout(total=seconds)
         jar = aiohttp.CookieJar(unsafe=True)  # cookies for an address without a name
         async with aiohttp.ClientSession(self.url, headers=headers, timeout=timeout, cookie_jar=jar) as session:
             yield session

@@ -37,10 +37,11 @@ _CONFIG = {
 class S3Server:
     port: int
     filer_port: int
+    host: str = "127.0.0.1"
 
     def environment(self, port: int | None = None, secret: str = SECRET) -> dict[str, str]:
         return {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port or self.port}",
+            "AWS_ENDPOINT_URL": f"http://{self.host}:{port or self.port}",
             "AWS_ACCESS_KEY_ID": ACCESS,
             "AWS_SECRET_ACCESS_KEY": secret,
             "AWS_REGION": "us-east-1",
@@ -62,41 +63,56 @@ def free_ports(count: int) -> list[int]:
 
 @contextlib.contextmanager
 def running_server() -> Iterator[S3Server]:
+    with one_that_can_be_lost() as store:
+        yield store.server
+
+
+class Store:
+    """The server's process: it can be killed, and started again on what it has stored, under the same address."""
+
+    def __init__(self, folder: Path, host: str, tries: int = 5) -> None:
+        """It opens its ports one after the other, over seconds: another process may have had one before. Then again."""
+        self._folder = folder
+        names = ["master.port", "volume.port", "filer.port", "s3.port"]
+        names += [f"{name}.grpc" for name in names]
+        while True:
+            self._ports = dict(zip(names, free_ports(len(names)), strict=True))
+            self.server = S3Server(self._ports["s3.port"], self._ports["filer.port"], host)
+            try:
+                self.start()
+            except BaseException:
+                self.kill()
+                tries -= 1
+                if not tries or "address already in use" not in (folder / "log").read_text(errors="replace"):
+                    raise
+            else:
+                return
+
+    def start(self) -> None:
+        folder, host = self._folder, self.server.host
+        command = [str(Path(sys.executable).parent / "weed"), "server", f"-ip={host}", f"-ip.bind={host}"]
+        command += [f"-dir={folder}", "-filer", "-s3", f"-s3.config={folder / 's3.json'}"]
+        command += ["-master.volumeSizeLimitMB=100", "-s3.port.iceberg=0", "-s3.port.lance=0", "-volume.max=0"]
+        command += [f"-{name}={port}" for name, port in self._ports.items()]
+        with (folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+        _wait_until_it_stores(self.server, self._process, folder / "log")
+
+    def kill(self) -> None:
+        self._process.send_signal(signal.SIGKILL)  # it does not end by asking
+        self._process.wait()
+
+
+@contextlib.contextmanager
+def one_that_can_be_lost(host: str = "127.0.0.1") -> Iterator[Store]:
     folder = Path(tempfile.mkdtemp(prefix="codehub-s3-"))
     (folder / "s3.json").write_text(json.dumps(_CONFIG))
-    process, server = _start(folder)
+    store = Store(folder, host)
     try:
-        yield server
+        yield store
     finally:
-        _end(process)
+        store.kill()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _start(folder: Path, tries: int = 5) -> "tuple[subprocess.Popen[bytes], S3Server]":
-    """It opens its ports one after the other, over seconds: another process may have had one before. Then again."""
-    names = ["master.port", "volume.port", "filer.port", "s3.port"]
-    names += [f"{name}.grpc" for name in names]
-    ports = dict(zip(names, free_ports(len(names)), strict=True))
-    command = [str(Path(sys.executable).parent / "weed"), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
-    command += [f"-dir={folder}", "-filer", "-s3", f"-s3.config={folder / 's3.json'}", "-master.volumeSizeLimitMB=100"]
-    command += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-volume.max=0"]
-    command += [f"-{name}={port}" for name, port in ports.items()]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
-    server = S3Server(ports["s3.port"], ports["filer.port"])
-    try:
-        _wait_until_it_stores(server, process, folder / "log")
-    except BaseException:
-        _end(process)
-        if tries > 1 and "address already in use" in (folder / "log").read_text(errors="replace"):
-            return _start(folder, tries - 1)
-        raise
-    return process, server
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.send_signal(signal.SIGKILL)  # it does not end by asking
-    process.wait()
 
 
 def _wait_until_it_stores(server: S3Server, process: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -111,11 +127,11 @@ def _wait_until_it_stores(server: S3Server, process: "subprocess.Popen[bytes]", 
 
 
 def _make_bucket(server: S3Server) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=1):
+    with socket.create_connection((server.host, server.port), timeout=1):
         pass
     store = S3Store(
         BUCKET,
-        endpoint=f"http://127.0.0.1:{server.port}",
+        endpoint=f"http://{server.host}:{server.port}",
         access_key_id=ACCESS,
         secret_access_key=SECRET,
         region="us-east-1",

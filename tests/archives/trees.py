@@ -158,6 +158,11 @@ def picture(path: Path) -> dict[bytes, Any]:
     return seen
 
 
+def without_owner(path: Path) -> dict[bytes, Any]:
+    """The same of a home, whose owner is another with each generation."""
+    return {name: (mode, *rest) for name, (mode, _uid, _gid, *rest) in picture(path).items()}
+
+
 def _names(fd: int) -> list[bytes]:
     return sorted(os.fsencode(name) for name in os.listdir(fd))
 

@@ -149,8 +149,9 @@ class Reader:
         await self.page.get_by_role("button", name="Finish the session").click()
         await expect(self.page.get_by_role("heading", name="Session completed")).to_be_visible()
         self.notes.finished.append(self.name)
-        listed = await self.browser.request.get("/api/v1/workspaces")
-        (mine,) = (await listed.json())["items"]
+        of_mine = {"owner": self.name}
+        async with self.lab.platform.client() as admin, admin.get("/api/v1/workspaces", params=of_mine) as got:
+            (mine,) = (await got.json())["items"]
         await self.lab.put_to_sleep(mine["id"])
 
 

@@ -32,7 +32,11 @@ def small_platform(places: int) -> Iterator[Platform]:
 async def test_all_get_a_place_in_order_and_learn_meanwhile(
     small_platform: Platform, chromium: Browser, places: int, people: int, browsers: int
 ) -> None:
-    lab, notes = Lab(small_platform, chromium), Notes()
+    await all_get_a_place(Lab(small_platform, chromium), places, people, browsers)
+
+
+async def all_get_a_place(lab: Lab, places: int, people: int, browsers: int) -> None:
+    notes = Notes()
     async with contextlib.AsyncExitStack() as stack:
         holders = [await stack.enter_async_context(by_api(lab, f"first{n}", notes)) for n in range(places)]
         for holder in holders:  # there is room for them, so they wait for nothing

@@ -1,4 +1,4 @@
-"""A real PostgreSQL and its standby on ports of 127.0.0.1: streaming, synchronous, promoted when the first is lost."""
+"""A real PostgreSQL and its standby on ports of one address: synchronous, promoted when the first is lost."""
 
 import asyncio
 import contextlib
@@ -27,10 +27,11 @@ from tests.places import place_for_data
 class Server:
     port: int
     folder: pathlib.Path
+    host: str = "127.0.0.1"
     process: "subprocess.Popen[bytes] | None" = None
 
     def url(self, database: str = "codehub") -> str:
-        return f"postgresql://codehub:secret%2Fword@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://codehub:secret%2Fword@{self.host}:{self.port}/{database}"
 
     def start(self) -> None:
         options = (
@@ -39,7 +40,9 @@ class Server:
             "-c",
             f"unix_socket_directories={self.folder}",
             "-c",
-            "listen_addresses=127.0.0.1",
+            f"listen_addresses={self.host}",
+            "-c",
+            "max_connections=300",
         )
         log = (self.folder.parent / f"{self.folder.name}.log").open("ab")
         with log:
@@ -69,7 +72,8 @@ class Pair:
 
     @property
     def url(self) -> str:
-        return f"postgresql://codehub:secret%2Fword@127.0.0.1:{self.first.port},127.0.0.1:{self.second.port}/codehub"
+        hosts = ",".join(f"{server.host}:{server.port}" for server in (self.first, self.second))
+        return f"postgresql://codehub:secret%2Fword@{hosts}/codehub"
 
     async def fail_over(self) -> None:
         self.first.kill()
@@ -122,24 +126,26 @@ def _folders() -> Iterator[pathlib.Path]:
 
 
 @contextlib.asynccontextmanager
-async def running_pair() -> Any:
+async def running_pair(host: str = "127.0.0.1") -> Any:
     """The standby has all that the first one acknowledges: it waits for that."""
     ensure_account(None)
     with _folders() as folder:
         password, log = folder / "password", folder / "setup.log"
         password.write_text("secret/word")
         ports = free_ports(2)
-        first, second = Server(ports[0], folder / "a"), Server(ports[1], folder / "b")
+        first, second = Server(ports[0], folder / "a", host), Server(ports[1], folder / "b", host)
         _run(
             *("initdb", "-D", str(first.folder), "-U", "codehub", "--pwfile", str(password), "--auth=scram-sha-256"),
             *("-c", "scram_iterations=1", "-E", "UTF8", "--no-locale"),
             log=log,
         )
+        with (first.folder / "pg_hba.conf").open("a") as file:
+            file.write("host all all all scram-sha-256\nhost replication all all scram-sha-256\n")
         try:
             first.start()
             await wait_for(first, "SELECT 1", 1)
             await first.ask("CREATE DATABASE codehub", "postgres")
-            source = f"host=127.0.0.1 port={first.port} user=codehub password=secret/word"
+            source = f"host={host} port={first.port} user=codehub password=secret/word"
             _run("pg_basebackup", "-D", str(second.folder), "-R", "-c", "fast", "-d", source, log=log)
             second.start()
             await wait_for(first, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", 1)

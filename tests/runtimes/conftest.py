@@ -11,11 +11,13 @@ import pytest_asyncio
 
 from codehub.runtimes.base import Container, ExecResult, Runtime
 from codehub.runtimes.process import ProcessRuntime
-from tests.contracts.harness import DOCKER, KINDS, fresh_any, running
+from tests.contracts.harness import DOCKER, KINDS, KUBERNETES, fresh_any, running
 from tests.contracts.workloads import server, workload
 from tests.servers import environment
 
-ALL = [*KINDS, pytest.param(DOCKER, marks=pytest.mark.docker)]
+ENGINES = [pytest.param(DOCKER, marks=pytest.mark.docker), pytest.param(KUBERNETES, marks=pytest.mark.cluster)]
+ALL = [*KINDS, *ENGINES]
+ON_THIS_MACHINE = [*KINDS, ENGINES[0]]  # where an IDE's door is a socket of it
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ async def neighbours(request: pytest.FixtureRequest) -> AsyncIterator[Neighbours
     """The same two for all tests of a file: whatever is tried, they are to be none the worse for it."""
     if request.param == DOCKER:
         request.getfixturevalue("docker_engine")
+    if request.param == KUBERNETES:
+        request.getfixturevalue("kubernetes")
     async with next_door(request.param) as moved_in:
         yield moved_in
 

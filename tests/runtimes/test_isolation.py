@@ -30,12 +30,13 @@ from codehub.system.privileges import service_account
 from codehub.templates.model import Network, ProcessSpec, Template
 from tests.contracts.harness import KINDS, ended, home, processes_of, running
 from tests.contracts.workloads import server, workload
-from tests.runtimes.conftest import Neighbours
+from tests.runtimes.conftest import ON_THIS_MACHINE, Neighbours
 from tests.servers import TestServers
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AS_ROOT = os.geteuid() == 0
 PROCESSES_ONLY = pytest.mark.parametrize("neighbours", KINDS, indirect=True)
+BY_A_SOCKET = pytest.mark.parametrize("neighbours", ON_THIS_MACHINE, indirect=True)
 TRY_PATHS = """
 import os, sys
 for path in sys.argv[1:]:
@@ -79,6 +80,7 @@ async def test_anothers_home_can_not_be_read(neighbours: Neighbours) -> None:
     assert "diary" not in await neighbours.alice_sees(WALK)
 
 
+@BY_A_SOCKET
 async def test_anothers_socket_can_not_be_reached(neighbours: Neighbours) -> None:
     bobs = neighbours.bob.address.socket
     assert bobs
@@ -396,6 +398,7 @@ async def test_a_link_in_the_sockets_place_is_not_followed(short_lived: Neighbou
         await connect.opened(short_lived.alice.address)
 
 
+@BY_A_SOCKET
 async def test_only_the_proxys_account_gets_to_a_socket(neighbours: Neighbours) -> None:
     """From outside any sandbox: the service account may connect, another workspace's user and a stranger may not."""
     path = neighbours.bob.address.socket

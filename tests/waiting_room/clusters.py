@@ -1,4 +1,4 @@
-"""A real cluster for tests: three primaries with a replica each, on free ports of 127.0.0.1, in a few seconds."""
+"""A real cluster for tests: three primaries with a replica each, on free ports of one address, in a few seconds."""
 
 import contextlib
 import functools
@@ -18,16 +18,19 @@ from codehub.embedded.redis import binary
 
 SLOTS = 16384
 PRIMARIES = 3
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass
 class Node:
     port: int
     process: subprocess.Popen[bytes]
+    host: str = LOOPBACK
+    password: str | None = None
 
     @functools.cached_property
     def client(self) -> redis.Redis:
-        return redis.Redis(port=self.port, decode_responses=True, socket_timeout=10)
+        return redis.Redis(self.host, self.port, password=self.password, decode_responses=True, socket_timeout=10)
 
     def ask(self, *words: str | int) -> Any:
         return self.client.execute_command(*words)  # type: ignore[no-untyped-call]
@@ -75,15 +78,17 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _start(port: int, folder: pathlib.Path) -> Node:
+def _start(port: int, folder: pathlib.Path, host: str, password: str | None) -> Node:
     folder.mkdir()
     options = {
         "port": port,
-        "bind": "127.0.0.1",
+        "bind": host,
+        **({"requirepass": password, "masterauth": password} if password else {}),
         "dir": folder,
         "save": "",
         "appendonly": "no",
         "cluster-enabled": "yes",
+        "cluster-announce-ip": host,
         "cluster-config-file": "nodes.conf",
         "cluster-node-timeout": 1000,
         "cluster-replica-validity-factor": 0,
@@ -93,7 +98,7 @@ def _start(port: int, folder: pathlib.Path) -> Node:
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     log = (folder / "log").open("wb")
     with log:
-        return Node(port, subprocess.Popen([binary(), *words], stdout=log, stderr=log))
+        return Node(port, subprocess.Popen([binary(), *words], stdout=log, stderr=log), host, password)
 
 
 def until(what: Callable[[], bool], seconds: float = 60) -> None:
@@ -121,7 +126,7 @@ def _form(nodes: list[Node]) -> None:
         node.ask("CLUSTER", "ADDSLOTSRANGE", first, last)
         node.ask("CLUSTER", "SET-CONFIG-EPOCH", n + 1)
     for node in nodes[1:]:
-        node.ask("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
+        node.ask("CLUSTER", "MEET", nodes[0].host, nodes[0].port)
     for primary, replica in zip(primaries, replicas, strict=True):
         name = primary.id()
         until(lambda replica=replica, name=name: name in str(replica.ask("CLUSTER", "NODES")))  # type: ignore[misc]
@@ -133,9 +138,11 @@ def _form(nodes: list[Node]) -> None:
 
 
 @contextlib.contextmanager
-def running_cluster() -> Iterator[Cluster]:
+def running_cluster(host: str = LOOPBACK, password: str | None = None) -> Iterator[Cluster]:
+    """Whoever is not on this machine needs a password there."""
     with tempfile.TemporaryDirectory(prefix="codehub-cluster-") as folder:
-        nodes = [_start(port, pathlib.Path(folder, str(port))) for port in _free_ports(2 * PRIMARIES)]
+        ports = _free_ports(2 * PRIMARIES)
+        nodes = [_start(port, pathlib.Path(folder, str(port)), host, password) for port in ports]
         try:
             _form(nodes)
             yield Cluster(nodes)
