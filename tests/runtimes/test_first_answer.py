@@ -5,6 +5,7 @@ import pathlib
 
 import pytest
 
+from codehub.clock import SystemClock
 from codehub.runtimes.base import Announcing
 from codehub.system import arrivals
 from tests.contracts.harness import KINDS, fresh_runtime
@@ -72,7 +73,7 @@ def descriptors() -> int:
 
 async def test_nothing_is_left_open_by_waiting(tmp_path: pathlib.Path) -> None:
     before = descriptors()
-    assert not await arrivals.appears(tmp_path / "never", 0.01)
+    assert not await arrivals.appears(tmp_path / "never", 0.01, SystemClock())
     waiting = asyncio.ensure_future(arrivals.appears(tmp_path / "later", A_WHILE))
     await asyncio.sleep(0)
     waiting.cancel()

@@ -103,7 +103,7 @@ class ProcessRuntime:
         socket = self._layout.of(workspace_id).socket
         if not arrivals.is_there(socket):
             with contextlib.suppress(OSError):  # the kernel has no watch left, or it has ended
-                return await arrivals.appears(socket, LISTEN_SECONDS)
+                return await arrivals.appears(socket, LISTEN_SECONDS, self._clock)
         await self._clock.sleep(pause)
         return False
 

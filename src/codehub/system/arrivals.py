@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 
+from codehub.clock import Clock
 from codehub.system import kernel
 
 # Between two looks: the folder is its workspace's own, which may make files there as fast as it can.
@@ -17,7 +18,7 @@ def is_there(path: pathlib.Path) -> bool:
     return os.path.lexists(path)
 
 
-async def appears(path: pathlib.Path, seconds: float) -> bool:
+async def appears(path: pathlib.Path, seconds: float, clock: Clock) -> bool:
     """Wait until something has this name, so many seconds at most: is it there? OSError: its folder is not watched."""
     watch = kernel.watch_folder(str(path.parent))
     try:
@@ -27,7 +28,7 @@ async def appears(path: pathlib.Path, seconds: float) -> bool:
                     await _readable(watch)
                     os.read(watch, PIECE)
                     if not is_there(path):
-                        await asyncio.sleep(CALM_SECONDS)
+                        await clock.sleep(CALM_SECONDS)
         return is_there(path)
     finally:
         os.close(watch)
