@@ -74,11 +74,11 @@ def descriptors() -> int:
 async def test_nothing_is_left_open_by_waiting(tmp_path: pathlib.Path) -> None:
     before = descriptors()
     assert not await arrivals.appears(tmp_path / "never", 0.01, SystemClock())
-    waiting = asyncio.ensure_future(arrivals.appears(tmp_path / "later", A_WHILE))
+    waiting = asyncio.ensure_future(arrivals.appears(tmp_path / "later", A_WHILE, SystemClock()))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     with pytest.raises(FileNotFoundError):
-        await arrivals.appears(tmp_path / "no folder/never", A_WHILE)
+        await arrivals.appears(tmp_path / "no folder/never", A_WHILE, SystemClock())
     assert descriptors() == before
