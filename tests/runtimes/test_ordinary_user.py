@@ -15,6 +15,7 @@ NAMES = ("isolation", "refusals", "pieces", "disk_share", "process_share", "secc
 ISOLATION = tuple(f"tests/runtimes/test_{name}.py" for name in NAMES)
 # What keeps people apart, as it is done by default, every time; the whole contract and the other ways in `make soak`.
 OTHER = ("-k", "not bubblewrap and not warm")
+PROCESSES = "not docker and not cluster"  # engines need root
 FILES = [
     pytest.param((*ISOLATION, *OTHER), id="isolation"),
     pytest.param((*ISOLATION, "tests/contracts"), marks=pytest.mark.soak, id="all"),
@@ -31,7 +32,7 @@ def test_everything_holds_for_an_ordinary_user_too(files: tuple[str, ...]) -> No
     parent = os.getpid()
     view = view_for(account, [*needed_trees(), ROOT])
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--tb=short", *files],
+        [sys.executable, "-m", "pytest", "--tb=short", "-m", PROCESSES, *files],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=lambda: enter(account, view, parent, signal.SIGKILL),
