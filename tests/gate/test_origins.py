@@ -28,9 +28,9 @@ def test_the_way_back_leads_only_to_this_machine() -> None:
     assert local.of_platform(host, "127.0.0.1:8000") == "http://127.0.0.1:8000"
     assert local.of_platform(host, "[::1]:8000") == "http://[::1]:8000"
     assert local.of_platform(host, "localhost:8000") == "http://localhost:8000"
-    assert local.of_platform(host) == "http://localhost:8000"  # as `serve` prints it: people are logged in there
+    assert local.of_platform(host) == "http://127.0.0.1:8000"
     for elsewhere in ("evil.example:8000", "127.0.0.1:9000", "abc.localhost:8000", "user@evil.example:8000"):
-        assert local.of_platform(host, elsewhere) == "http://localhost:8000"
+        assert local.of_platform(host, elsewhere) == "http://127.0.0.1:8000"
 
 
 def test_a_domain_of_the_operators_is_used_with_the_public_url() -> None:

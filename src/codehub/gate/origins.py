@@ -19,6 +19,7 @@ class Origins:
     public_url: str | None
     scheme: str
     port: str = ""  # of the domain, when it is not the usual one; below `localhost` it is the request's own
+    platform: str = LOCALHOST  # the platform's own name on loopback, as `serve` prints it
 
     @property
     def isolated(self) -> bool:
@@ -39,15 +40,12 @@ class Origins:
         return f"{self.scheme}://{id_}.{self.domain}{port}"
 
     def of_platform(self, host: str, wanted: str = "") -> str:
-        """Where the dashboard is, for a client on a workspace's origin. `wanted` is what it came from, if allowed.
-
-        Where that is not known it is as `serve` prints it, since that is where people are logged in.
-        """
+        """Where the dashboard is, for a client on a workspace's origin. `wanted` is what it came from, if allowed."""
         if self.public_url:
             return self.public_url.rstrip("/")
         port = split(host)[1]
-        name = split(wanted)[0] if wanted and split(wanted)[1] == port else LOCALHOST
-        return f"{self.scheme}://{name if is_loopback(name) else LOCALHOST}{port}"
+        name = split(wanted)[0] if wanted and split(wanted)[1] == port else self.platform
+        return f"{self.scheme}://{name if is_loopback(name) else self.platform}{port}"
 
     def frames(self, host: str) -> tuple[str, ...]:
         """The platform's origins whose pages may show this workspace's in a frame."""
@@ -89,4 +87,5 @@ def of(settings: Settings) -> Origins:
         return Origins(name, server.public_url, scheme, port)
     public = urlsplit(server.public_url).hostname if server.public_url else None
     local = is_loopback(server.host) and (public is None or is_loopback(public))
-    return Origins(LOCALHOST if local else None, server.public_url, scheme)
+    name = f"[{server.host}]" if ":" in server.host else server.host
+    return Origins(LOCALHOST if local else None, server.public_url, scheme, platform=name)
